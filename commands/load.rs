@@ -1,0 +1,125 @@
+//! From a name on the command line to a loaded model. The one place that reads the environment's folders.
+
+use std::{path::PathBuf, sync::Arc, time::Instant};
+
+use mettle::{
+    chat,
+    checkpoint::Checkpoint,
+    engine::{Engine, Limits},
+    hub::{self, Hub},
+    mlx::{self, Options, Precision},
+};
+
+use crate::{
+    args::{Device, Pull, Sources},
+    error::Failure,
+};
+
+/// A model that is ready to answer.
+pub struct Loaded {
+    pub model: chat::Model,
+    /// What it may be called: the name it was asked by, its repository, its file.
+    pub names: Vec<String>,
+}
+
+/// Runs a future on a runtime of its own.
+pub fn block_on<T>(future: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+    tokio::runtime::Builder::new_multi_thread().enable_all().build()?.block_on(future)
+}
+
+pub async fn pull(arguments: Pull) -> Result<(), Failure> {
+    crate::pull::pull(&hub(&arguments.sources)?, &arguments.model, arguments.update).await?;
+    Ok(())
+}
+
+/// Resolves, downloads if need be, and loads. Without a name, the starter model, and a word on what else would fit.
+pub async fn load(
+    name: Option<&str>,
+    sources: &Sources,
+    device: &Device,
+    limits: Limits,
+) -> Result<Loaded, Failure> {
+    let hub = hub(sources)?;
+    if name.is_none() {
+        eprintln!("{}", suggestion(&hub));
+    }
+    let source = hub.resolve(name.unwrap_or(hub::STARTER))?;
+    let path = crate::pull::fetch(&hub, &source).await?;
+    let checkpoint = Arc::new(Checkpoint::open(&path)?);
+    let options = Options {
+        precision: if device.exact { Precision::Exact } else { Precision::Fast },
+        own_ops: device.own_ops,
+        threads: device.threads.map(|threads| threads as usize),
+    };
+    let on_device = checkpoint.clone();
+    let started = Instant::now();
+    let engine = Engine::start(limits, move || mlx::load(&on_device, options))?;
+    let model = chat::Model::open(&checkpoint, engine)?;
+    eprintln!("{} loaded in {:.1} s", source.name, started.elapsed().as_secs_f64());
+    Ok(Loaded { model, names: names(&source, &path) })
+}
+
+/// Memory for remembered prompts where the user did not say: an eighth of the machine's.
+pub fn default_prefix_bytes() -> usize {
+    (memory() / 8) as usize
+}
+
+fn memory() -> u64 {
+    let mut system = sysinfo::System::new();
+    system.refresh_memory();
+    system.total_memory()
+}
+
+fn hub(sources: &Sources) -> Result<Hub, Failure> {
+    let home = std::env::home_dir();
+    let cache_home = |own: Option<PathBuf>, name: &str| match (own, &home) {
+        (Some(folder), _) => Ok(folder),
+        (None, Some(home)) => Ok(home.join(".cache").join(name)),
+        (None, None) => Err(Failure::new("there is no home folder for models")
+            .hint("set METTLE_CACHE_DIR and HF_HOME to folders that stay")),
+    };
+    let hub_cache = match &sources.hub_cache {
+        Some(folder) => folder.clone(),
+        None => cache_home(sources.hub_home.clone(), "huggingface")?.join("hub"),
+    };
+    Ok(Hub::new(hub::Config {
+        hub_cache,
+        cache: cache_home(sources.cache.clone(), "mettle")?,
+        models: sources.models.clone(),
+        home,
+        endpoint: sources.endpoint.clone(),
+        token: sources.token.clone(),
+        offline: sources.offline,
+        python: sources.python.clone(),
+        architectures: mlx::models::names().into_iter().map(str::to_owned).collect(),
+    }))
+}
+
+/// What to run instead of the starter on this machine.
+fn suggestion(hub: &Hub) -> String {
+    let memory = memory();
+    let bigger: Vec<String> = hub
+        .fits(memory)
+        .into_iter()
+        .rev()
+        .filter(|alias| alias.alias != hub::STARTER)
+        .take(3)
+        .map(|alias| format!("{} ({})", alias.alias, hub::bytes(alias.size)))
+        .collect();
+    let starter = format!("No model named: running the starter, {}.", hub::STARTER);
+    match bigger.is_empty() {
+        true => starter,
+        false => format!("{starter} With {} of memory, these fit too: {}.", hub::bytes(memory), bigger.join(", ")),
+    }
+}
+
+fn names(source: &hub::Source, path: &std::path::Path) -> Vec<String> {
+    let mut names = vec![source.name.clone()];
+    names.extend(source.places.iter().filter_map(|place| match place {
+        hub::Place::Repo(repo) => Some(repo.repo.clone()),
+        _ => None,
+    }));
+    names.extend(path.file_stem().map(|stem| stem.to_string_lossy().into_owned()));
+    names.dedup();
+    names
+}

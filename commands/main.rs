@@ -1,0 +1,21 @@
+//! The binary: arguments, terminal, exit codes. What it does is in the library.
+
+mod args;
+mod error;
+mod load;
+mod pull;
+mod run;
+
+use clap::Parser;
+
+use args::{Arguments, Command};
+
+fn main() -> std::process::ExitCode {
+    let arguments = Arguments::parse();
+    let outcome = match arguments.command {
+        Command::Run(run) => run::run(run),
+        Command::Serve(_) => Ok(()),
+        Command::Pull(pull) => load::block_on(load::pull(pull)),
+    };
+    error::exit_code(outcome)
+}

@@ -1,0 +1,148 @@
+//! Speed of the CPU kernels on this machine: `cargo bench -p mlx-cpu`. Prints GB/s of weights or keys read while
+//! decoding and GFLOP/s while prefilling, for each instruction set the machine has.
+
+use std::time::{Duration, Instant};
+
+use half::f16;
+use mlx_cpu::kernels::{
+    attention::{Attention, Sequence, attention},
+    kv::{Page, page_len},
+    level::{Level, levels, with_level},
+    matmul::{Matmul, Mode, matmul},
+    pack::{Affine, Float, Format, Packed, pack_affine, pack_dense},
+    pool,
+    rows::{Heads, HeadsMut, Rows, RowsMut},
+};
+
+/// The median and the fastest twentieth of runs over a while: on a shared machine the second says what the kernel can do.
+#[derive(Clone, Copy)]
+struct Times {
+    median: f64,
+    best: f64,
+}
+
+fn measure(mut body: impl FnMut()) -> Times {
+    body();
+    let begin = Instant::now();
+    let mut times = Vec::new();
+    while begin.elapsed() < Duration::from_millis(300) || times.len() < 3 {
+        let begin = Instant::now();
+        body();
+        times.push(begin.elapsed().as_secs_f64());
+    }
+    times.sort_by(f64::total_cmp);
+    Times { median: times[times.len() / 2], best: times[times.len() / 20] }
+}
+
+fn report(what: &str, times: Times, bytes: usize, flops: usize) {
+    let rates = |seconds: f64| (bytes as f64 / seconds / 1e9, flops as f64 / seconds / 1e9);
+    let ((median_gb, median_gf), (best_gb, best_gf)) = (rates(times.median), rates(times.best));
+    println!(
+        "{what:66} {:8.1} us {median_gb:6.1} GB/s {median_gf:6.0} GFLOP/s  best {:8.1} us {best_gb:6.1} GB/s {best_gf:6.0} GFLOP/s",
+        times.median * 1e6,
+        times.best * 1e6,
+    );
+}
+
+fn noise(len: usize) -> Vec<f32> {
+    (0..len).map(|i| ((i as u32).wrapping_mul(2_654_435_761) >> 8) as f32 / (1 << 23) as f32 - 1.0).collect()
+}
+
+/// Copies of one matrix, together larger than most caches where `spread` is set, so that decoding reads memory.
+struct Weights {
+    packed: Packed,
+    copies: Vec<Vec<u8>>,
+}
+
+impl Weights {
+    fn new(n: usize, k: usize, bits: usize, group: usize, spread: bool) -> Weights {
+        let (packed, data) = if bits == 16 {
+            let packed = Packed::dense(n, k, Float::F16);
+            let mut data = vec![0; packed.bytes()];
+            pack_dense(&packed, &vec![0x20; n * k * 2], &mut data);
+            (packed, data)
+        } else {
+            let packed = Packed::affine(n, k, bits, group, Float::F16).expect("a format there is");
+            let words: Vec<u32> = (0..n * k * bits / 32).map(|i| (i as u32).wrapping_mul(2_654_435_761)).collect();
+            let scales = vec![0x20; n * k / group * 2];
+            let mut data = vec![0; packed.bytes()];
+            pack_affine(&packed, &Affine { bits, weights: &words, scales: &scales, biases: &scales }, &mut data);
+            (packed, data)
+        };
+        let copies = if spread { (400 << 20) / data.len() } else { 1 };
+        Weights { packed, copies: vec![data; copies] }
+    }
+}
+
+fn decode(level: Level, weights: &Weights, m: usize) {
+    let Packed { n, k, .. } = weights.packed;
+    let (x, mut out) = (noise(m * k), vec![0.0; m * n]);
+    let mut turn = 0;
+    let times = measure(|| {
+        let data = &weights.copies[turn % weights.copies.len()];
+        turn += 1;
+        let op = Matmul { packed: &weights.packed, data, x: Rows::packed(&x, k), add: None, mode: Mode::Fast };
+        with_level(level, || matmul(&op, RowsMut::packed(&mut out, n)));
+    });
+    let format = match weights.packed.format {
+        Format::Affine { bits, group, .. } => format!("{bits}-bit g{group}"),
+        Format::Dense(float) => format!("{float:?}"),
+    };
+    let from = if weights.copies.len() > 1 { "memory" } else { "cache" };
+    let what = format!("{level:?} matmul {m} x {k} x {n} {format}, from {from}");
+    report(&what, times, weights.packed.bytes(), 2 * m * n * k);
+}
+
+/// Attention of `queries` queries at the end of `length` positions, f16 pages of 64.
+fn attend(level: Level, heads: usize, kv_heads: usize, dim: usize, length: usize, queries: usize) {
+    let numbers = page_len(64, kv_heads, dim);
+    let page: Vec<f16> = noise(numbers).into_iter().map(f16::from_f32).collect();
+    let pages = vec![page; length.div_ceil(64)];
+    let pages: Vec<Page> = pages.iter().map(|page| Page::F16(page)).collect();
+    let (q, mut out) = (noise(queries * heads * dim), vec![0.0; queries * heads * dim]);
+    let op = Attention {
+        q: Heads::packed(&q, heads, dim),
+        sequences: &[Sequence { pages: &pages, length, queries }],
+        kv_heads,
+        scale: 0.125,
+        window: None,
+        sinks: None,
+        soft_cap: None,
+    };
+    let times = measure(|| with_level(level, || attention(&op, HeadsMut::packed(&mut out, heads, dim))));
+    let what = format!("{level:?} attention {queries} queries {heads}/{kv_heads} heads of {dim}, {length} keys");
+    let seen: usize = (0..queries).map(|query| length - query).sum();
+    report(&what, times, 4 * length * kv_heads * dim, 4 * seen * heads * dim);
+}
+
+fn main() {
+    if let Some(threads) = std::env::args().nth(2).and_then(|threads| threads.parse().ok()) {
+        pool::set_threads(threads);
+    }
+    println!("{} threads", pool::threads());
+    let levels: Vec<Level> = levels().collect();
+    let only = std::env::args().nth(1).unwrap_or_default();
+    for level in levels.into_iter().filter(|level| format!("{level:?}").contains(&only)) {
+        attend(level, 9, 3, 64, 128, 1);
+        attend(level, 9, 3, 64, 4096, 1);
+        attend(level, 16, 8, 128, 512, 1);
+        attend(level, 32, 8, 128, 4096, 1);
+        attend(level, 9, 3, 64, 512, 512);
+        attend(level, 16, 8, 128, 2048, 512);
+        for spread in [false, true] {
+            for (n, k) in [(576, 1536), (2048, 2048)] {
+                let weights = Weights::new(n, k, 4, 32, spread);
+                [1, 2, 4, 8].into_iter().for_each(|m| decode(level, &weights, m));
+            }
+            decode(level, &Weights::new(2048, 2048, 8, 64, spread), 1);
+            decode(level, &Weights::new(2048, 2048, 16, 64, spread), 1);
+        }
+        for m in [12, 16, 24, 512] {
+            decode(level, &Weights::new(1536, 576, 4, 32, false), m);
+            decode(level, &Weights::new(2048, 2048, 4, 32, false), m);
+        }
+        decode(level, &Weights::new(2048, 2048, 4, 64, false), 512);
+        decode(level, &Weights::new(2048, 2048, 8, 64, false), 512);
+        decode(level, &Weights::new(2048, 2048, 16, 64, false), 512);
+    }
+}

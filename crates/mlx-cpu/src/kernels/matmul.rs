@@ -1,0 +1,99 @@
+//! y = x Wᵀ for packed weights, with int8 or exact activations.
+//!
+//! Whatever the number of rows and threads, an output sees the same operations in the same order: a row's result has
+//! the same bits alone and in a batch.
+
+mod affine;
+mod dense;
+mod quantize;
+
+use super::{
+    level::level,
+    pack::{Format, Packed},
+    rows::{Rows, RowsMut, SharedRows},
+    simd::{LANES, Simd},
+};
+
+/// How many bytes ahead of the packed weights in use others are asked for.
+const AHEAD: usize = 4096;
+
+/// How activations meet quantized weights.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mode {
+    /// Activations are rounded to int8, with a scale for each 32 of a row. Dense weights ignore it.
+    Fast,
+    /// f32 activations times the weights' exact values.
+    Exact,
+}
+
+/// A product of activations and packed weights.
+#[derive(Clone, Copy)]
+pub struct Matmul<'a> {
+    pub packed: &'a Packed,
+    /// `packed.bytes()` long.
+    pub data: &'a [u8],
+    /// [m, k]
+    pub x: Rows<'a>,
+    /// [m, n], added to the product: a residual.
+    pub add: Option<Rows<'a>>,
+    pub mode: Mode,
+}
+
+/// Computes x Wᵀ (+ add) into `out`, [m, n].
+///
+/// # Panics
+/// If the shapes do not fit.
+pub fn matmul(op: &Matmul, out: RowsMut) {
+    op.packed.check(op.data);
+    assert_eq!(op.x.width, op.packed.k, "the activations' width and the weights' inputs");
+    op.x.check("activations");
+    if let Some(add) = op.add {
+        assert_eq!((add.count, add.width), (op.x.count, op.packed.n), "the residual's rows and width");
+        add.check("residual");
+    }
+    let out = Output { rows: out.share(op.x.count, op.packed.n, "matmul"), add: op.add };
+    match (op.packed.format, op.mode) {
+        (Format::Affine { .. }, Mode::Fast) => affine::multiply(op, &out, level()),
+        _ => dense::multiply(op, &out, level()),
+    }
+}
+
+/// Where results go, and what is added to them on the way.
+#[derive(Clone, Copy)]
+struct Output<'a> {
+    rows: SharedRows<'a>,
+    add: Option<Rows<'a>>,
+}
+
+impl Output<'_> {
+    /// Writes the 16 results of `row` for `block`, or as many as the block has.
+    ///
+    /// # Safety
+    /// No other thread works on this row and block.
+    #[inline(always)]
+    unsafe fn put<S: Simd>(&self, s: S, row: usize, block: usize, mut value: S::F) {
+        let start = block * LANES;
+        let width = LANES.min(self.rows.width - start);
+        // SAFETY: the caller's promise.
+        let out = unsafe { self.rows.part(row, start, width) };
+        if let Some(add) = self.add {
+            value = s.add(value, s.read_part(&add.row(row)[start..start + width]));
+        }
+        if width == LANES {
+            s.write(out, value);
+        } else {
+            s.write_part(out, value);
+        }
+    }
+}
+
+/// How many blocks a task takes: enough tasks to share out evenly, none so small that taking it shows.
+fn blocks_a_task(blocks: usize, block_cost: usize, threads: usize) -> usize {
+    /// Bytes read, or thereabouts; a microsecond's worth.
+    const LEAST: usize = 16 << 10;
+    let fair = blocks.div_ceil(threads * 4);
+    fair.max(LEAST.div_ceil(block_cost.max(1))).max(1)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,317 @@
+//! AVX2 with FMA and F16C: 16 lanes are two registers; int8 products go by way of 16-bit pairs.
+
+use std::arch::x86_64::*;
+
+use super::{Dot32, LANES, Simd, kind};
+
+/// Proof that the processor has AVX2, FMA and F16C.
+#[derive(Clone, Copy)]
+pub(crate) struct Avx2(());
+
+impl Avx2 {
+    /// # Safety
+    /// The processor has the features this type stands for.
+    #[inline(always)]
+    pub(crate) unsafe fn new() -> Self {
+        Avx2(())
+    }
+}
+
+/// The lower and the upper eight lanes.
+#[derive(Clone, Copy)]
+pub(crate) struct V<T>(T, T);
+
+/// An intrinsic on both halves.
+macro_rules! both {
+    ($f:ident, $($a:expr),*) => {
+        // SAFETY: no memory is touched, and the token proves that the processor has the instruction.
+        unsafe { V($f($($a.0),*), $f($($a.1),*)) }
+    };
+}
+
+impl Simd for Avx2 {
+    type F = V<__m256>;
+    type I = V<__m256i>;
+    const DECODE_ROWS: usize = 4;
+    const INT_TILE: (usize, usize) = (4, 1);
+    const FLOAT_TILE: (usize, usize) = (6, 1);
+    const SCORE_TILE: (usize, usize) = (2, 2);
+
+    #[inline(always)]
+    fn splat(self, x: f32) -> V<__m256> {
+        // SAFETY: as in `both`.
+        let half = unsafe { _mm256_set1_ps(x) };
+        V(half, half)
+    }
+    #[inline(always)]
+    fn add(self, a: V<__m256>, b: V<__m256>) -> V<__m256> {
+        both!(_mm256_add_ps, a, b)
+    }
+    #[inline(always)]
+    fn sub(self, a: V<__m256>, b: V<__m256>) -> V<__m256> {
+        both!(_mm256_sub_ps, a, b)
+    }
+    #[inline(always)]
+    fn mul(self, a: V<__m256>, b: V<__m256>) -> V<__m256> {
+        both!(_mm256_mul_ps, a, b)
+    }
+    #[inline(always)]
+    fn div(self, a: V<__m256>, b: V<__m256>) -> V<__m256> {
+        both!(_mm256_div_ps, a, b)
+    }
+    #[inline(always)]
+    fn fma(self, a: V<__m256>, b: V<__m256>, c: V<__m256>) -> V<__m256> {
+        both!(_mm256_fmadd_ps, a, b, c)
+    }
+    #[inline(always)]
+    fn max(self, a: V<__m256>, b: V<__m256>) -> V<__m256> {
+        both!(_mm256_max_ps, a, b)
+    }
+    #[inline(always)]
+    fn abs(self, a: V<__m256>) -> V<__m256> {
+        let sign = self.splat(-0.0);
+        both!(_mm256_andnot_ps, sign, a)
+    }
+    #[inline(always)]
+    fn select_lt(self, a: V<__m256>, b: V<__m256>, x: V<__m256>, y: V<__m256>) -> V<__m256> {
+        // SAFETY: as in `both`.
+        unsafe {
+            V(
+                _mm256_blendv_ps(y.0, x.0, _mm256_cmp_ps::<_CMP_LT_OQ>(a.0, b.0)),
+                _mm256_blendv_ps(y.1, x.1, _mm256_cmp_ps::<_CMP_LT_OQ>(a.1, b.1)),
+            )
+        }
+    }
+    #[inline(always)]
+    fn sum(self, a: V<__m256>) -> f32 {
+        // SAFETY: as in `both`.
+        unsafe {
+            let a = _mm256_add_ps(a.0, a.1);
+            let a = _mm_add_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps::<1>(a));
+            let a = _mm_add_ps(a, _mm_movehl_ps(a, a));
+            _mm_cvtss_f32(_mm_add_ss(a, _mm_movehdup_ps(a)))
+        }
+    }
+    #[inline(always)]
+    fn largest(self, a: V<__m256>) -> f32 {
+        // SAFETY: as in `both`.
+        unsafe {
+            let a = _mm256_max_ps(a.0, a.1);
+            let a = _mm_max_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps::<1>(a));
+            let a = _mm_max_ps(a, _mm_movehl_ps(a, a));
+            _mm_cvtss_f32(_mm_max_ss(a, _mm_movehdup_ps(a)))
+        }
+    }
+    #[inline(always)]
+    fn half_pow2(self, t: V<__m256>) -> V<__m256> {
+        both!(half_pow2, t)
+    }
+
+    #[inline(always)]
+    unsafe fn load(self, from: *const f32) -> V<__m256> {
+        // SAFETY: the caller promises 16 values.
+        unsafe { V(_mm256_loadu_ps(from), _mm256_loadu_ps(from.add(8))) }
+    }
+    #[inline(always)]
+    unsafe fn store(self, to: *mut f32, a: V<__m256>) {
+        // SAFETY: the caller promises room for 16 values.
+        unsafe {
+            _mm256_storeu_ps(to, a.0);
+            _mm256_storeu_ps(to.add(8), a.1);
+        }
+    }
+    #[inline(always)]
+    unsafe fn load_part(self, from: *const f32, count: usize) -> V<__m256> {
+        let mut lanes = [0.0; LANES];
+        // SAFETY: the caller promises `count` values, at most 16.
+        unsafe {
+            std::ptr::copy_nonoverlapping(from, lanes.as_mut_ptr(), count);
+            self.load(lanes.as_ptr())
+        }
+    }
+    #[inline(always)]
+    unsafe fn store_part(self, to: *mut f32, a: V<__m256>, count: usize) {
+        let mut lanes = [0.0; LANES];
+        // SAFETY: the caller promises room for `count` values, at most 16.
+        unsafe {
+            self.store(lanes.as_mut_ptr(), a);
+            std::ptr::copy_nonoverlapping(lanes.as_ptr(), to, count);
+        }
+    }
+    #[inline(always)]
+    unsafe fn load_f16(self, from: *const u16) -> V<__m256> {
+        // SAFETY: the caller promises 16 values.
+        unsafe {
+            V(_mm256_cvtph_ps(_mm_loadu_si128(from.cast())), _mm256_cvtph_ps(_mm_loadu_si128(from.add(8).cast())))
+        }
+    }
+    #[inline(always)]
+    unsafe fn load_bf16(self, from: *const u16) -> V<__m256> {
+        // SAFETY: the caller promises 16 values.
+        unsafe { V(widen_bf16(_mm_loadu_si128(from.cast())), widen_bf16(_mm_loadu_si128(from.add(8).cast()))) }
+    }
+    #[inline(always)]
+    unsafe fn store_f16(self, to: *mut u16, a: V<__m256>) {
+        // SAFETY: the caller promises room for 16 values.
+        unsafe {
+            _mm_storeu_si128(to.cast(), _mm256_cvtps_ph::<_MM_FROUND_TO_NEAREST_INT>(a.0));
+            _mm_storeu_si128(to.add(8).cast(), _mm256_cvtps_ph::<_MM_FROUND_TO_NEAREST_INT>(a.1));
+        }
+    }
+    #[inline(always)]
+    unsafe fn store_i8(self, to: *mut i8, a: V<__m256>) -> i32 {
+        // SAFETY: the caller promises room for 16 values.
+        unsafe {
+            let (low, high) = (_mm256_cvtps_epi32(a.0), _mm256_cvtps_epi32(a.1));
+            let words = _mm256_permute4x64_epi64::<0b11_01_10_00>(_mm256_packs_epi32(low, high));
+            let bytes = _mm_packs_epi16(_mm256_castsi256_si128(words), _mm256_extracti128_si256::<1>(words));
+            _mm_storeu_si128(to.cast(), bytes);
+            let sum = _mm256_add_epi32(low, high);
+            let sum = _mm_add_epi32(_mm256_castsi256_si128(sum), _mm256_extracti128_si256::<1>(sum));
+            let sum = _mm_add_epi32(sum, _mm_shuffle_epi32::<0b01_00_11_10>(sum));
+            _mm_cvtsi128_si32(sum).wrapping_add(_mm_extract_epi32::<1>(sum))
+        }
+    }
+    #[inline(always)]
+    unsafe fn load_u32(self, from: *const u8) -> V<__m256i> {
+        // SAFETY: the caller promises 64 bytes.
+        unsafe { V(_mm256_loadu_si256(from.cast()), _mm256_loadu_si256(from.add(32).cast())) }
+    }
+    #[inline(always)]
+    fn bits_to_f32<const SHIFT: u32>(self, a: V<__m256i>, mask: u32) -> V<__m256> {
+        // SAFETY: as in `both`.
+        unsafe { V(bits_to_f32::<SHIFT>(a.0, mask), bits_to_f32::<SHIFT>(a.1, mask)) }
+    }
+    #[inline(always)]
+    unsafe fn split_nibbles(self, from: *const u8, to: *mut u8) {
+        for half in [0, 32] {
+            // SAFETY: the caller promises 64 bytes to read and 128 to write.
+            unsafe {
+                let (low, high) = nibbles(_mm256_loadu_si256(from.add(half).cast()));
+                _mm256_storeu_si256(to.add(half).cast(), low);
+                _mm256_storeu_si256(to.add(64 + half).cast(), high);
+            }
+        }
+    }
+    #[inline(always)]
+    fn prefetch(self, address: *const u8) {
+        // SAFETY: a hint, which no address makes fault.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(address.cast()) }
+    }
+    #[inline(always)]
+    unsafe fn dot32<const R: usize, const C: usize, const KIND: u8>(
+        self,
+        weights: [*const u8; C],
+        rows: Dot32,
+    ) -> [[V<__m256>; C]; R] {
+        let mut dots = [[V(self.zero().0, self.zero().0); C]; R];
+        for c in 0..C {
+            // SAFETY: the caller's promise; the upper eight outputs begin 32 bytes into every 64.
+            let (low, high) = unsafe {
+                match KIND {
+                    kind::BYTES => (dot_bytes::<R>(weights[c], rows), dot_bytes::<R>(weights[c].add(32), rows)),
+                    _ => (dot_small::<R, KIND>(weights[c], rows), dot_small::<R, KIND>(weights[c].add(32), rows)),
+                }
+            };
+            for r in 0..R {
+                dots[r][c] = V(low[r], high[r]);
+            }
+        }
+        dots
+    }
+}
+
+/// Weights of at most 15: the 16-bit sums of eight pair products, at most 8 * 2 * 15 * 127, do not overflow.
+///
+/// # Safety
+/// 32 weights of eight outputs lie 64 bytes apart from `weights` on, 32 activations in each row.
+#[inline]
+#[target_feature(enable = "avx2")]
+unsafe fn dot_small<const R: usize, const KIND: u8>(weights: *const u8, rows: Dot32) -> [__m256; R] {
+    let mut pairs = [_mm256_setzero_si256(); R];
+    for pair in 0..4 {
+        // SAFETY: within the 256 or 512 bytes the caller promises.
+        let (low, high) = unsafe {
+            match KIND {
+                kind::NIBBLES => nibbles(_mm256_loadu_si256(weights.add(64 * pair).cast())),
+                _ => (
+                    _mm256_loadu_si256(weights.add(128 * pair).cast()),
+                    _mm256_loadu_si256(weights.add(128 * pair + 64).cast()),
+                ),
+            }
+        };
+        for (r, pairs) in pairs.iter_mut().enumerate() {
+            // SAFETY: within the row's 32 activations.
+            let (x, y) = unsafe { (row_quad(rows, r, 2 * pair), row_quad(rows, r, 2 * pair + 1)) };
+            *pairs = _mm256_add_epi16(*pairs, _mm256_maddubs_epi16(low, x));
+            *pairs = _mm256_add_epi16(*pairs, _mm256_maddubs_epi16(high, y));
+        }
+    }
+    pairs.map(|pairs| _mm256_cvtepi32_ps(_mm256_madd_epi16(pairs, _mm256_set1_epi16(1))))
+}
+
+/// Weights of at most 255: 128 is taken off and the sign moved to the activation, so that a pair product is at most
+/// 2 * 128 * 127 and does not overflow; 128 times the activations' sum is added back.
+///
+/// # Safety
+/// As [`dot_small`], with a sum for each row.
+#[inline]
+#[target_feature(enable = "avx2")]
+unsafe fn dot_bytes<const R: usize>(weights: *const u8, rows: Dot32) -> [__m256; R] {
+    let mut dots = [_mm256_setzero_si256(); R];
+    for quad in 0..8 {
+        // SAFETY: within the 512 bytes the caller promises.
+        let w = unsafe { _mm256_loadu_si256(weights.add(64 * quad).cast()) };
+        let w = _mm256_xor_si256(w, _mm256_set1_epi8(-128));
+        let magnitude = _mm256_abs_epi8(w);
+        for (r, dot) in dots.iter_mut().enumerate() {
+            // SAFETY: within the row's 32 activations.
+            let x = unsafe { row_quad(rows, r, quad) };
+            let pairs = _mm256_maddubs_epi16(magnitude, _mm256_sign_epi8(x, w));
+            *dot = _mm256_add_epi32(*dot, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
+        }
+    }
+    let mut out = [_mm256_setzero_ps(); R];
+    for r in 0..R {
+        // SAFETY: the caller promises a sum for each row.
+        let sum = unsafe { *rows.sums.add(r * rows.sum_stride) };
+        out[r] = _mm256_cvtepi32_ps(_mm256_add_epi32(dots[r], _mm256_set1_epi32(sum << 7)));
+    }
+    out
+}
+
+/// # Safety
+/// Row `r` holds 32 activations.
+#[inline]
+#[target_feature(enable = "avx2")]
+unsafe fn row_quad(rows: Dot32, r: usize, quad: usize) -> __m256i {
+    // SAFETY: quad < 8, so the four values lie within the row's 32.
+    unsafe { _mm256_set1_epi32(rows.x.add(r * rows.stride + 4 * quad).cast::<i32>().read_unaligned()) }
+}
+
+#[inline]
+#[target_feature(enable = "avx2")]
+fn half_pow2(t: __m256) -> __m256 {
+    let exponent = _mm256_slli_epi32::<23>(_mm256_castps_si256(t));
+    _mm256_castsi256_ps(_mm256_add_epi32(exponent, _mm256_set1_epi32(126 << 23)))
+}
+
+#[inline]
+#[target_feature(enable = "avx2")]
+fn widen_bf16(values: __m128i) -> __m256 {
+    _mm256_castsi256_ps(_mm256_slli_epi32::<16>(_mm256_cvtepu16_epi32(values)))
+}
+
+#[inline]
+#[target_feature(enable = "avx2")]
+fn bits_to_f32<const SHIFT: u32>(a: __m256i, mask: u32) -> __m256 {
+    let shifted = _mm256_srl_epi32(a, _mm_cvtsi32_si128(SHIFT as i32));
+    _mm256_cvtepi32_ps(_mm256_and_si256(shifted, _mm256_set1_epi32(mask as i32)))
+}
+
+#[inline]
+#[target_feature(enable = "avx2")]
+fn nibbles(bytes: __m256i) -> (__m256i, __m256i) {
+    let mask = _mm256_set1_epi8(15);
+    (_mm256_and_si256(bytes, mask), _mm256_and_si256(_mm256_srli_epi16::<4>(bytes), mask))
+}

@@ -1,0 +1,109 @@
+//! GGUF: one file of metadata and tensors, translated into the keys and names of a Hugging Face checkpoint.
+
+mod config;
+mod names;
+mod reader;
+mod vocabulary;
+
+#[cfg(test)]
+pub(super) mod writer;
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use super::{Error, Shard, Tensor, Weights};
+pub use vocabulary::{TokenType, Vocabulary};
+
+/// The architectures (`general.architecture`) that are translated.
+const ARCHITECTURES: &[&str] = &["llama"];
+
+/// An opened file.
+pub(super) struct Gguf {
+    pub config: Value,
+    pub vocabulary: Box<Vocabulary>,
+    pub weights: Weights,
+}
+
+/// The one model file of a folder. Projectors for images lie beside it under the name "mmproj…".
+pub(super) fn file_in(folder: &Path) -> Result<Option<PathBuf>, Error> {
+    let mut files = super::files_with_extension(folder, "gguf")?;
+    files.retain(|path| {
+        !path
+            .file_name()
+            .is_some_and(|name| name.as_encoded_bytes().starts_with(b"mmproj"))
+    });
+    match files.as_slice() {
+        [] => Ok(None),
+        [only] => Ok(Some(only.clone())),
+        [first, ..] if is_split(first) => Err(split(first)),
+        several => {
+            let names: Vec<_> = several.iter().filter_map(|path| path.file_name()?.to_str()).collect();
+            let names = names.join(", ");
+            Err(Error::unsupported(
+                folder,
+                format!("the folder holds several models ({names}); name the file itself"),
+            ))
+        }
+    }
+}
+
+/// Reads a file's header, checks it against the file's size and translates it.
+pub(super) fn open(path: &Path) -> Result<Gguf, Error> {
+    if is_split(path) {
+        return Err(split(path));
+    }
+    let file = File::open(path).map_err(|error| Error::io(path, error))?;
+    let header = reader::read(path, &file)?;
+    if header.metadata.unsigned("split.count").is_some_and(|count| count > 1) {
+        return Err(split(path));
+    }
+    let architecture = header.metadata.text("general.architecture").unwrap_or_default();
+    if !ARCHITECTURES.contains(&architecture) {
+        let supported = ARCHITECTURES.join(", ");
+        let message = format!(
+            "a GGUF of the architecture \"{architecture}\" is not supported; of GGUFs mettle reads: {supported}"
+        );
+        return Err(Error::unsupported(path, message));
+    }
+    let vocabulary = Box::new(vocabulary::of(path, &header.metadata)?);
+    let config = config::llama(path, &header, &vocabulary)?;
+    let shard = Shard {
+        path: path.to_owned(),
+        file,
+    };
+    let tensors = header
+        .tensors
+        .into_iter()
+        .map(|tensor| Tensor {
+            name: names::llama(&tensor.name),
+            ..tensor
+        })
+        .collect();
+    Ok(Gguf {
+        config,
+        vocabulary,
+        weights: Weights {
+            shards: vec![shard],
+            tensors,
+        },
+    })
+}
+
+/// Whether the name is one of a split model's: `…-00001-of-00003.gguf`.
+fn is_split(path: &Path) -> bool {
+    let name = path.file_stem().and_then(|name| name.to_str()).unwrap_or_default();
+    let Some((rest, of)) = name.rsplit_once("-of-") else {
+        return false;
+    };
+    let numeric = |text: &str| text.len() == 5 && text.bytes().all(|byte| byte.is_ascii_digit());
+    numeric(of) && of != "00001" && rest.rsplit_once('-').is_some_and(|(_, number)| numeric(number))
+}
+
+fn split(path: &Path) -> Error {
+    Error::unsupported(
+        path,
+        "a GGUF split over several files is not supported; merge it into one file first",
+    )
+}

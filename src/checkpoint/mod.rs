@@ -1,0 +1,257 @@
+//! A model on disk, read without arrays: its configuration, where its tensors lie, its tokenizer, its chat template
+//! and its generation defaults. Names nothing else in the crate.
+//!
+//! The main path: [`Checkpoint::open`] reads the headers of a folder of safetensors or of a GGUF file and checks that
+//! every byte they promise is there; tensors are read one by one, when asked for. A GGUF is translated into the
+//! vocabulary of a Hugging Face folder (config keys, tensor names), so that a reader knows one kind of checkpoint.
+
+mod dtype;
+mod error;
+mod generation;
+mod gguf;
+mod safetensors;
+mod text;
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+pub use dtype::Dtype;
+pub use error::Error;
+pub use generation::Generation;
+pub use gguf::{TokenType, Vocabulary};
+pub use text::TokenizerSource;
+
+/// What a checkpoint's weights are written in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Format {
+    Safetensors,
+    Gguf,
+}
+
+/// A model on disk. Holds its files open, and no weights.
+#[derive(Debug)]
+pub struct Checkpoint {
+    path: PathBuf,
+    config: Value,
+    architecture: String,
+    shards: Vec<Shard>,
+    tensors: Vec<Tensor>,
+    by_name: HashMap<String, usize>,
+    text: text::Text,
+}
+
+/// Where a tensor lies. [`Checkpoint::read`] gets its bytes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Tensor {
+    /// The name it has in a Hugging Face checkpoint, whatever the file calls it.
+    pub name: String,
+    pub dtype: Dtype,
+    /// Outermost dimension first: a linear layer's weight is `[out, in]`.
+    pub shape: Vec<usize>,
+    /// Its size in the file, in bytes.
+    pub len: usize,
+    shard: usize,
+    offset: u64,
+}
+
+/// The files that hold weights and the tensors in them.
+struct Weights {
+    shards: Vec<Shard>,
+    tensors: Vec<Tensor>,
+}
+
+#[derive(Debug)]
+struct Shard {
+    path: PathBuf,
+    file: File,
+}
+
+impl Checkpoint {
+    /// Opens a folder with `config.json` and safetensors (one file, or shards with or without an index), a folder
+    /// with one `.gguf`, or a `.gguf` file. Reads headers only.
+    pub fn open(path: &Path) -> Result<Checkpoint, Error> {
+        let metadata = std::fs::metadata(path).map_err(|error| Error::io(path, error))?;
+        if !metadata.is_dir() {
+            return Checkpoint::open_gguf(path);
+        }
+        let files = safetensors::files(path)?;
+        if !files.is_empty() {
+            return Checkpoint::open_folder(path, &files);
+        }
+        match gguf::file_in(path)? {
+            Some(file) => Checkpoint::open_gguf(&file),
+            None => Err(Error::missing(
+                path,
+                "the folder holds neither *.safetensors nor a .gguf file",
+            )),
+        }
+    }
+
+    fn open_folder(folder: &Path, files: &[PathBuf]) -> Result<Checkpoint, Error> {
+        let config_path = folder.join("config.json");
+        if !config_path.exists() {
+            return Err(Error::missing(
+                folder,
+                "the folder has weights but no config.json; pull the model again",
+            ));
+        }
+        let config = read_json(&config_path)?;
+        let mut weights = Weights {
+            shards: Vec::new(),
+            tensors: Vec::new(),
+        };
+        for file in files {
+            let (shard, found) = safetensors::read_header(file, weights.shards.len())?;
+            weights.shards.push(shard);
+            weights.tensors.extend(found);
+        }
+        let text = text::Text::of_folder(folder)?;
+        Checkpoint::assemble(folder, config, weights, text)
+    }
+
+    fn open_gguf(path: &Path) -> Result<Checkpoint, Error> {
+        let gguf = gguf::open(path)?;
+        let text = text::Text::Gguf(gguf.vocabulary);
+        Checkpoint::assemble(path, gguf.config, gguf.weights, text)
+    }
+
+    fn assemble(path: &Path, config: Value, weights: Weights, text: text::Text) -> Result<Checkpoint, Error> {
+        let Weights { shards, tensors } = weights;
+        let Some(architecture) = config.get("model_type").and_then(Value::as_str).map(str::to_owned) else {
+            let message = "config.json has no \"model_type\", so the architecture is unknown";
+            return Err(Error::missing(path, message));
+        };
+        if tensors.is_empty() {
+            return Err(Error::missing(path, "the model holds no tensors"));
+        }
+        let mut by_name = HashMap::with_capacity(tensors.len());
+        for (index, tensor) in tensors.iter().enumerate() {
+            if by_name.insert(tensor.name.clone(), index).is_some() {
+                let file = &shards[tensor.shard].path;
+                return Err(Error::damaged(
+                    file,
+                    format!("the model holds tensor {} twice", tensor.name),
+                ));
+            }
+        }
+        Ok(Checkpoint {
+            path: path.to_owned(),
+            config,
+            architecture,
+            shards,
+            tensors,
+            by_name,
+            text,
+        })
+    }
+
+    /// The folder or the file that was opened.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The content of `config.json`, always an object; a GGUF's metadata under the same keys.
+    pub fn config(&self) -> &Value {
+        &self.config
+    }
+
+    /// The config's `model_type`: "llama", "qwen3_5", …
+    pub fn architecture(&self) -> &str {
+        &self.architecture
+    }
+
+    pub fn format(&self) -> Format {
+        match self.text {
+            text::Text::Folder { .. } => Format::Safetensors,
+            text::Text::Gguf(_) => Format::Gguf,
+        }
+    }
+
+    /// Every tensor, in the order of the files.
+    pub fn tensors(&self) -> impl Iterator<Item = &Tensor> {
+        self.tensors.iter()
+    }
+
+    /// The tensor of this name.
+    pub fn tensor(&self, name: &str) -> Option<&Tensor> {
+        self.by_name.get(name).map(|&index| &self.tensors[index])
+    }
+
+    /// Reads a tensor's bytes, as they stand in the file: little endian, rows of the last dimension together. A
+    /// GGUF's q and k projections still have their rows in that format's order.
+    pub fn read(&self, tensor: &Tensor) -> Result<Vec<u8>, Error> {
+        let Shard { path, file } = &self.shards[tensor.shard];
+        let mut bytes = vec![0; tensor.len];
+        file.read_exact_at(&mut bytes, tensor.offset)
+            .map_err(|error| Error::io(path, error))?;
+        Ok(bytes)
+    }
+
+    /// The tokenizer as the checkpoint has it: a tokenizer.json, or the vocabulary of a GGUF.
+    pub fn tokenizer(&self) -> Result<TokenizerSource, Error> {
+        self.text.tokenizer()
+    }
+
+    /// The content of `tokenizer_config.json`; a GGUF has none.
+    pub fn tokenizer_config(&self) -> Option<&Value> {
+        self.text.tokenizer_config()
+    }
+
+    /// The chat template, from the first of its homes that has one: chat_template.jinja, chat_template.json,
+    /// tokenizer_config.json (of several the one called "default"), a GGUF's metadata.
+    pub fn template(&self) -> Result<Option<String>, Error> {
+        self.text.template()
+    }
+
+    /// The text of the token that begins a sequence, for the chat template.
+    pub fn bos_token(&self) -> Option<String> {
+        self.text.special_token("bos_token")
+    }
+
+    /// The text of the token that ends a sequence, for the chat template.
+    pub fn eos_token(&self) -> Option<String> {
+        self.text.special_token("eos_token")
+    }
+
+    /// The tokens that end an answer and the sampling that the model's makers recommend.
+    pub fn generation(&self) -> Result<Generation, Error> {
+        generation::of(&self.config, &self.text)
+    }
+}
+
+/// Reads a JSON object.
+fn read_json(path: &Path) -> Result<Value, Error> {
+    let bytes = std::fs::read(path).map_err(|error| Error::io(path, error))?;
+    match serde_json::from_slice(&bytes) {
+        Ok(json @ Value::Object(_)) => Ok(json),
+        Ok(_) => Err(Error::damaged(path, "it is JSON but no object")),
+        Err(error) => Err(Error::damaged(
+            path,
+            format!("it is no valid JSON: {error}; pull the model again"),
+        )),
+    }
+}
+
+/// The visible files of a folder with this extension, sorted by name.
+fn files_with_extension(folder: &Path, extension: &str) -> Result<Vec<PathBuf>, Error> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(folder).map_err(|error| Error::io(folder, error))? {
+        let path = entry.map_err(|error| Error::io(folder, error))?.path();
+        // macOS leaves "._name" beside files on foreign disks.
+        let hidden = path
+            .file_name()
+            .is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));
+        if !hidden && path.extension().is_some_and(|found| found == extension) {
+            found.push(path);
+        }
+    }
+    found.sort();
+    Ok(found)
+}

@@ -1,0 +1,92 @@
+//! Everything that touches an array. [`load`] makes a [`Runner`] of a checkpoint; the engine runs it on the device
+//! thread. The only folder that names MLX.
+
+mod array;
+mod batch;
+mod config;
+mod error;
+mod gguf;
+pub mod models;
+mod nn;
+mod quant;
+mod runner;
+mod sampler;
+mod weights;
+
+pub use error::Error;
+pub use quant::Float;
+pub use runner::Runner;
+
+use crate::checkpoint::Checkpoint;
+
+/// What computes, and how.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Backend {
+    /// Our primitives on a CPU. Activations are f32 between them; the mode says what happens inside.
+    Cpu { mode: mlx_cpu::Mode },
+    /// MLX's own ops: Metal, CUDA, or a plain CPU (as a reference; it is slow).
+    Mlx { activations: Float },
+}
+
+/// How precisely to compute.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Precision {
+    /// As fast as the answer allows: on a CPU, activations are quantised to int8 inside quantised matmuls and keys
+    /// and values are kept in f16; elsewhere everything is in the checkpoint's own format.
+    #[default]
+    Fast,
+    /// f32 throughout.
+    Exact,
+}
+
+/// How to load.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Options {
+    pub precision: Precision,
+    /// Compute with MLX's own ops even where ours are faster.
+    pub own_ops: bool,
+    /// CPU threads; `None` takes the physical cores.
+    pub threads: Option<usize>,
+}
+
+/// Loads a model onto the device. Call it on the thread that will run it.
+///
+/// # Errors
+/// An unknown architecture, a config or a tensor that does not fit it, tensors left over: each named.
+pub fn load(checkpoint: &Checkpoint, options: Options) -> Result<Runner, Error> {
+    if let Some(threads) = options.threads {
+        mlx_cpu::set_threads(threads);
+    }
+    let architecture = models::find(checkpoint)?;
+    let backend = backend(checkpoint, options)?;
+    let source = weights::Source::new(checkpoint, backend, architecture.unused);
+    let model = (architecture.load)(&source, config::Config(checkpoint.config()))?;
+    source.all_read()?;
+    Runner::new(model, backend)
+}
+
+/// The CPU's own primitives where MLX's default device is a CPU; MLX's ops otherwise.
+fn backend(checkpoint: &Checkpoint, options: Options) -> Result<Backend, Error> {
+    let on_cpu = matches!(mlx_rs::Device::try_default()?.get_type()?, mlx_rs::DeviceType::Cpu);
+    if on_cpu && !options.own_ops {
+        let mode = match options.precision {
+            Precision::Fast => mlx_cpu::Mode::Fast,
+            Precision::Exact => mlx_cpu::Mode::Exact,
+        };
+        return Ok(Backend::Cpu { mode });
+    }
+    let activations = match options.precision {
+        Precision::Exact => Float::F32,
+        Precision::Fast => stored_as(checkpoint),
+    };
+    Ok(Backend::Mlx { activations })
+}
+
+/// The 16-bit format of the checkpoint's floats: what its model was trained or converted to run in.
+fn stored_as(checkpoint: &Checkpoint) -> Float {
+    let has = |dtype| checkpoint.tensors().any(|tensor| tensor.dtype == dtype);
+    match has(crate::checkpoint::Dtype::BF16) {
+        true => Float::BF16,
+        false => Float::F16,
+    }
+}

@@ -1,0 +1,176 @@
+//! Llama (Touvron et al. 2023) and the models of its shape: Mistral, SmolLM2 and many others.
+
+use mlx_rs::Array;
+
+use super::{Architecture, Model};
+use crate::{
+    checkpoint::Format,
+    mlx::{
+        Error,
+        batch::Batch,
+        config::Config,
+        nn::{Attention, Embedding, GatedMlp, Heads, Kv, Layer, Linear, RmsNorm, Rope, State},
+        quant::Matrix,
+        weights::{Source, Weights},
+    },
+};
+
+pub const ARCHITECTURE: Architecture = Architecture {
+    names: &["llama", "mistral"],
+    // Old checkpoints store the frequencies that the config says anyway.
+    unused: &["rotary_emb.inv_freq", "rope_freqs.weight"],
+    load: |source, config| Ok(Box::new(Llama::load(source, config)?)),
+};
+
+struct Llama {
+    embedding: Embedding,
+    blocks: Vec<Block>,
+    norm: RmsNorm,
+    head: Linear,
+    context: usize,
+    vocabulary: usize,
+}
+
+struct Block {
+    attention_norm: RmsNorm,
+    qkv: Vec<Linear>,
+    attention: Attention,
+    output: Linear,
+    mlp_norm: RmsNorm,
+    mlp: GatedMlp,
+}
+
+impl Llama {
+    fn load(source: &Source, config: Config) -> Result<Llama, Error> {
+        let (dim, vocabulary) = (config.count("hidden_size")?, config.count("vocab_size")?);
+        let root = source.root();
+        let model = root.at("model");
+        let embedding = Embedding::load(&model.at("embed_tokens"), vocabulary, dim)?;
+        let head = match config.flag("tie_word_embeddings")? {
+            true => embedding.tied_head(),
+            false => Linear::load(&root.at("lm_head"), dim, vocabulary)?,
+        };
+        let gguf = source.checkpoint.format() == Format::Gguf;
+        let block = |index| Block::load(&model.at("layers").at(index), config, index, gguf);
+        Ok(Llama {
+            blocks: (0..config.count("num_hidden_layers")?).map(block).collect::<Result<_, Error>>()?,
+            norm: RmsNorm::load(&model.at("norm"), dim, eps(config)?)?,
+            context: config.count("max_position_embeddings")?,
+            embedding,
+            head,
+            vocabulary,
+        })
+    }
+}
+
+fn eps(config: Config) -> Result<f32, Error> {
+    Ok(config.number("rms_norm_eps")?.unwrap_or(1e-6) as f32)
+}
+
+impl Block {
+    fn load(at: &Weights, config: Config, index: usize, gguf: bool) -> Result<Block, Error> {
+        let dim = config.count("hidden_size")?;
+        let query = config.count("num_attention_heads")?;
+        let heads = Heads {
+            query,
+            kv: config.optional_count("num_key_value_heads")?.unwrap_or(query),
+            dim: config.optional_count("head_dim")?.unwrap_or(dim / query),
+        };
+        if !query.is_multiple_of(heads.kv) {
+            return Err(Error(format!("config.json: {query} attention heads do not share {} key heads", heads.kv)));
+        }
+        let attention = at.at("self_attn");
+        let parts = [
+            (attention.at("q_proj"), query * heads.dim),
+            (attention.at("k_proj"), heads.kv * heads.dim),
+            (attention.at("v_proj"), heads.kv * heads.dim),
+        ];
+        let mut qkv =
+            parts.iter().map(|(at, outputs)| at.matrix(*outputs, dim)).collect::<Result<Vec<Matrix>, Error>>()?;
+        if gguf {
+            // GGUF stores the rows of a head pair by pair; here they are two halves.
+            for matrix in &mut qkv[..2] {
+                *matrix = std::mem::replace(matrix, EMPTY).rows_from(|row| paired(row, heads.dim));
+            }
+        }
+        Ok(Block {
+            attention_norm: RmsNorm::load(&at.at("input_layernorm"), dim, eps(config)?)?,
+            qkv: Linear::from_matrices(&parts, qkv)?,
+            attention: Attention {
+                heads,
+                rope: Rope::load(config, heads.dim)?,
+                window: window(config, index)?,
+                backend: at.backend(),
+            },
+            output: Linear::load(&attention.at("o_proj"), query * heads.dim, dim)?,
+            mlp_norm: RmsNorm::load(&at.at("post_attention_layernorm"), dim, eps(config)?)?,
+            mlp: GatedMlp::load(&at.at("mlp"), dim, config.count("intermediate_size")?)?,
+        })
+    }
+
+    fn forward(&self, x: &Array, batch: &Batch, states: &mut [&mut State], layer: usize) -> Result<Array, Error> {
+        let [q, k, v] = self.project(&self.attention_norm.forward(x)?)?;
+        let attended = self.attention.forward([&q, &k, &v], batch, states, layer)?;
+        let x = self.output.forward_onto(&attended, x)?;
+        self.mlp.forward_onto(&self.mlp_norm.forward(&x)?, &x)
+    }
+
+    fn project(&self, x: &Array) -> Result<[Array; 3], Error> {
+        let Heads { query, kv, dim } = self.attention.heads;
+        let parts = match &self.qkv[..] {
+            [joined] => {
+                let cuts = [(query * dim) as i32, ((query + kv) * dim) as i32];
+                joined.forward(x)?.split_at_indices(&cuts, 1)?
+            }
+            each => each.iter().map(|linear| linear.forward(x)).collect::<Result<Vec<Array>, Error>>()?,
+        };
+        parts.try_into().map_err(|_| Error("queries, keys and values are three; this is a bug".into()))
+    }
+}
+
+const EMPTY: Matrix =
+    Matrix { n: 0, k: 0, data: crate::mlx::quant::Data::Dense { float: crate::mlx::quant::Float::F32, values: Vec::new() } };
+
+/// Where GGUF keeps the row that belongs at `row`, for heads of `dim` features.
+fn paired(row: usize, dim: usize) -> usize {
+    let (head, within) = (row / dim, row % dim);
+    head * dim + 2 * (within % (dim / 2)) + within / (dim / 2)
+}
+
+/// Mistral's window is for all layers, newer configs name the layers that have one.
+fn window(config: Config, index: usize) -> Result<Option<usize>, Error> {
+    let window = config.optional_count("sliding_window")?;
+    Ok(match config.words("layer_types") {
+        Some(types) if types.get(index) == Some(&"sliding_attention") => window,
+        Some(_) => None,
+        None if config.text("model_type") == Some("mistral") => window,
+        None => None,
+    })
+}
+
+impl Model for Llama {
+    fn forward(&self, batch: &Batch, states: &mut [&mut State]) -> Result<Array, Error> {
+        let mut x = self.embedding.forward(&batch.tokens)?;
+        for (layer, block) in self.blocks.iter().enumerate() {
+            x = block.forward(&x, batch, states, layer)?;
+        }
+        Ok(x)
+    }
+
+    fn head(&self, hidden: &Array) -> Result<Array, Error> {
+        self.head.forward(&self.norm.forward(hidden)?)
+    }
+
+    fn fresh(&self) -> Result<State, Error> {
+        let layers = self.blocks.iter().map(|block| Layer::Attention(Kv::empty(block.attention.backend)));
+        Ok(State { length: 0, layers: layers.collect() })
+    }
+
+    fn context(&self) -> usize {
+        self.context
+    }
+
+    fn vocabulary(&self) -> usize {
+        self.vocabulary
+    }
+}

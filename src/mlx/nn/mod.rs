@@ -1,0 +1,25 @@
+//! The blocks models are built of. Each loads itself from a name cursor and runs on the flat token axis of a
+//! [`Batch`](super::batch::Batch).
+//!
+//! A block knows two ways to compute: our fused primitives on a CPU, MLX's own ops everywhere else. That choice is
+//! made here, block by block, and no model sees it.
+
+mod attention;
+mod cache;
+mod conv;
+mod delta;
+mod embedding;
+mod linear;
+mod mlp;
+mod norm;
+mod rope;
+
+pub use attention::{Attention, Heads};
+pub use cache::{Kv, Layer, Recurrent, State};
+pub use conv::ShortConv;
+pub use delta::{DeltaInputs, gated_delta};
+pub use embedding::Embedding;
+pub use linear::Linear;
+pub use mlp::{GatedMlp, silu_mul};
+pub use norm::RmsNorm;
+pub use rope::Rope;

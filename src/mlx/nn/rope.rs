@@ -1,0 +1,149 @@
+//! Rotary position embedding (Su et al. 2021) and its scalings. Every variant here is a table of inverse
+//! frequencies and one factor on the rotated features, worked out at load.
+
+use std::{f64::consts::PI, sync::Arc};
+
+use mlx_rs::{Array, fast, ops};
+
+use crate::mlx::{Backend, Error, config::Config};
+
+/// Rotates the first `dims` features of every head by the token's position.
+pub struct Rope {
+    pub dims: usize,
+    /// Pairs are (2i, 2i+1) if true, (i, i + dims/2) if false.
+    pub interleaved: bool,
+    /// Radians a position for each pair, `[dims / 2]`.
+    pub inverse: Arc<[f32]>,
+    /// On the rotated features, before the rotation (yarn, longrope).
+    pub factor: f32,
+    frequencies: Array, // [dims / 2], 1 / inverse, as MLX takes them
+}
+
+impl Rope {
+    /// Reads `rope_theta` and `rope_scaling` (or both inside `rope_parameters`, as newer configs have it).
+    ///
+    /// # Errors
+    /// A scaling that is unknown, or that depends on the length of the sequence: a remembered prefix would be wrong.
+    pub fn load(config: Config, dims: usize) -> Result<Rope, Error> {
+        let scaling = config.object("rope_scaling").or_else(|| config.object("rope_parameters"));
+        let theta = match scaling.map(|scaling| scaling.number("rope_theta")).transpose()?.flatten() {
+            Some(theta) => theta,
+            None => config.number("rope_theta")?.unwrap_or(10_000.0),
+        };
+        let periods = periods(theta, dims);
+        let kind = scaling.and_then(|scaling| scaling.text("rope_type").or_else(|| scaling.text("type")));
+        let (periods, factor) = match (kind.unwrap_or("default"), scaling) {
+            ("default" | "mrope", _) => (periods, 1.0),
+            ("linear", Some(scaling)) => {
+                let by = required(scaling, "factor")?;
+                (periods.into_iter().map(|period| period * by).collect(), 1.0)
+            }
+            ("llama3", Some(scaling)) => (llama3(periods, scaling)?, 1.0),
+            ("yarn", Some(scaling)) => yarn(periods, theta, dims, scaling)?,
+            ("longrope" | "su", Some(scaling)) => longrope(periods, config, scaling)?,
+            (other, _) => {
+                return Err(Error(format!(
+                    "config.json: rope_scaling of type {other} is not supported (default, linear, llama3, yarn and longrope are)"
+                )));
+            }
+        };
+        let inverse: Arc<[f32]> = periods.iter().map(|period| (1.0 / period) as f32).collect();
+        let frequencies: Vec<f32> = periods.iter().map(|period| *period as f32).collect();
+        let frequencies = Array::from_slice(&frequencies, &[frequencies.len() as i32]);
+        Ok(Rope { dims, interleaved: false, inverse, factor: factor as f32, frequencies })
+    }
+
+    /// `[1, heads, length, dim]` at positions from `offset`, by MLX's own op.
+    pub fn forward(&self, x: &Array, offset: usize) -> Result<Array, Error> {
+        let scaled = match self.factor {
+            1.0 => x.clone(),
+            factor => {
+                let mut parts = x.split_at_indices(&[self.dims as i32], -1)?;
+                parts[0] = parts[0].multiply(Array::from_f32(factor).as_dtype(x.dtype())?)?;
+                ops::concatenate(&parts, -1)?
+            }
+        };
+        let (dims, offset) = (self.dims as i32, offset as i32);
+        Ok(fast::rope(&scaled, dims, self.interleaved, None, 1.0, offset, &self.frequencies)?)
+    }
+
+    /// What our CPU kernel needs to know.
+    pub fn kernel(&self, backend: Backend) -> Option<mlx_cpu::Rope> {
+        let Backend::Cpu { .. } = backend else { return None };
+        Some(mlx_cpu::Rope {
+            dims: self.dims,
+            interleaved: self.interleaved,
+            inverse: self.inverse.clone(),
+            factor: self.factor,
+        })
+    }
+}
+
+/// Positions a radian, for each pair: theta^(2i/dims).
+fn periods(theta: f64, dims: usize) -> Vec<f64> {
+    (0..dims / 2).map(|pair| theta.powf(2.0 * pair as f64 / dims as f64)).collect()
+}
+
+fn required(scaling: Config, key: &str) -> Result<f64, Error> {
+    scaling.number(key)?.ok_or_else(|| Error(format!("config.json: rope_scaling has no {key}")))
+}
+
+/// Llama 3.1's: long wavelengths slowed by the factor, short ones kept, a smooth ramp between.
+fn llama3(periods: Vec<f64>, scaling: Config) -> Result<Vec<f64>, Error> {
+    let factor = required(scaling, "factor")?;
+    let low = scaling.number("low_freq_factor")?.unwrap_or(1.0);
+    let high = scaling.number("high_freq_factor")?.unwrap_or(4.0);
+    let context = scaling.number("original_max_position_embeddings")?.unwrap_or(8192.0);
+    let scale = |period: f64| {
+        let wavelength = 2.0 * PI * period;
+        if wavelength > context / low {
+            period * factor
+        } else if wavelength > context / high {
+            let smooth = (context / wavelength - low) / (high - low);
+            period / ((1.0 - smooth) / factor + smooth)
+        } else {
+            period
+        }
+    };
+    Ok(periods.into_iter().map(scale).collect())
+}
+
+/// YaRN (Peng et al. 2023): interpolation for slow pairs, none for fast ones, and a temperature on the attention.
+fn yarn(periods: Vec<f64>, theta: f64, dims: usize, scaling: Config) -> Result<(Vec<f64>, f64), Error> {
+    let factor = required(scaling, "factor")?;
+    let number = |key: &str, default: f64| Ok::<f64, Error>(scaling.number(key)?.unwrap_or(default));
+    let context = number("original_max_position_embeddings", 4096.0)?;
+    let pair_of = |rotations: f64| dims as f64 * (context / (rotations * 2.0 * PI)).ln() / (2.0 * theta.ln());
+    let low = pair_of(number("beta_fast", 32.0)?).floor().max(0.0);
+    let high = pair_of(number("beta_slow", 1.0)?).ceil().min(dims as f64 - 1.0);
+    let width = if low == high { 0.001 } else { high - low };
+    let blend = |(pair, period): (usize, f64)| {
+        let kept = 1.0 - ((pair as f64 - low) / width).clamp(0.0, 1.0);
+        let stretched = factor * period;
+        stretched * period / (stretched * kept + period * (1.0 - kept))
+    };
+    let temperature = |scale: f64| if factor <= 1.0 { 1.0 } else { 0.1 * scale * factor.ln() + 1.0 };
+    let on_features = temperature(number("mscale", 1.0)?) / temperature(number("mscale_all_dim", 0.0)?);
+    Ok((periods.into_iter().enumerate().map(blend).collect(), on_features))
+}
+
+/// LongRoPE (Ding et al. 2024): a factor a pair. The long factors are used at every length, so that a key computed
+/// early stays right when the sequence grows.
+fn longrope(periods: Vec<f64>, config: Config, scaling: Config) -> Result<(Vec<f64>, f64), Error> {
+    let factors = scaling.numbers("long_factor")?;
+    if factors.len() != periods.len() {
+        return Err(Error(format!(
+            "config.json: rope_scaling.long_factor has {} entries, the heads have {} pairs",
+            factors.len(),
+            periods.len()
+        )));
+    }
+    let context = match scaling.number("original_max_position_embeddings")? {
+        Some(context) => context,
+        None => config.number("original_max_position_embeddings")?.unwrap_or(4096.0),
+    };
+    let stretch = config.number("max_position_embeddings")?.unwrap_or(131_072.0) / context;
+    let default = if stretch <= 1.0 { 1.0 } else { (1.0 + stretch.ln() / context.ln()).sqrt() };
+    let factor = scaling.number("long_mscale")?.unwrap_or(default);
+    Ok((periods.iter().zip(factors).map(|(period, by)| period * by).collect(), factor))
+}

@@ -1,0 +1,130 @@
+//! A weight matrix in host memory, in one of the forms that checkpoints hold: MLX's affine quantisation or plain
+//! floats. GGUF's blocks become one of these too, so everything after loading knows two forms only.
+
+use half::{bf16, f16};
+
+/// The floating-point formats of weights and scales, with their size in bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Float {
+    F32,
+    F16,
+    BF16,
+}
+
+impl Float {
+    pub fn bytes(self) -> usize {
+        match self {
+            Float::F32 => 4,
+            Float::F16 | Float::BF16 => 2,
+        }
+    }
+
+    /// Element `index` of `data`, as f32. Exact.
+    pub fn read(self, data: &[u8], index: usize) -> f32 {
+        let two = |at: usize| [data[at], data[at + 1]];
+        match self {
+            Float::F32 => f32::from_le_bytes(data[index * 4..index * 4 + 4].try_into().expect("four bytes")),
+            Float::F16 => f16::from_le_bytes(two(index * 2)).to_f32(),
+            Float::BF16 => bf16::from_le_bytes(two(index * 2)).to_f32(),
+        }
+    }
+
+    pub fn mlx(self) -> mlx_rs::Dtype {
+        match self {
+            Float::F32 => mlx_rs::Dtype::Float32,
+            Float::F16 => mlx_rs::Dtype::Float16,
+            Float::BF16 => mlx_rs::Dtype::Bfloat16,
+        }
+    }
+}
+
+/// `[n outputs, k inputs]`, rows one after the other.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Matrix {
+    pub n: usize,
+    pub k: usize,
+    pub data: Data,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum Data {
+    Dense { float: Float, values: Vec<u8> },
+    Affine(Affine),
+}
+
+/// MLX's affine quantisation: element = scale * q + bias, with a scale and a bias for every `group` inputs of a row.
+/// `weights` is one little-endian stream of `bits`-wide numbers a row.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Affine {
+    pub bits: usize,
+    pub group: usize,
+    pub float: Float,
+    pub weights: Vec<u8>,
+    pub scales: Vec<u8>,
+    pub biases: Vec<u8>,
+}
+
+impl Matrix {
+    /// Whether the two can be stacked: the same inputs in the same form.
+    pub fn same_form(&self, other: &Matrix) -> bool {
+        self.k == other.k
+            && match (&self.data, &other.data) {
+                (Data::Dense { float: a, .. }, Data::Dense { float: b, .. }) => a == b,
+                (Data::Affine(a), Data::Affine(b)) => (a.bits, a.group, a.float) == (b.bits, b.group, b.float),
+                _ => false,
+            }
+    }
+
+    /// Puts `below`'s outputs after this one's. Both have the [`Matrix::same_form`].
+    pub fn stack(mut self, below: Matrix) -> Matrix {
+        assert!(self.same_form(&below), "stacking matrices of different forms is a bug");
+        self.n += below.n;
+        match (&mut self.data, below.data) {
+            (Data::Dense { values, .. }, Data::Dense { values: more, .. }) => values.extend(more),
+            (Data::Affine(affine), Data::Affine(more)) => {
+                affine.weights.extend(more.weights);
+                affine.scales.extend(more.scales);
+                affine.biases.extend(more.biases);
+            }
+            _ => unreachable!("same_form holds"),
+        }
+        self
+    }
+
+    /// The matrix whose row `i` is this one's row `source(i)`.
+    pub fn rows_from(self, source: impl Fn(usize) -> usize) -> Matrix {
+        let n = self.n;
+        let reorder = |rows: Vec<u8>| {
+            let width = rows.len() / n;
+            (0..n).flat_map(|row| rows[source(row) * width..][..width].iter().copied()).collect::<Vec<u8>>()
+        };
+        let data = match self.data {
+            Data::Dense { float, values } => Data::Dense { float, values: reorder(values) },
+            Data::Affine(affine) => Data::Affine(Affine {
+                weights: reorder(affine.weights),
+                scales: reorder(affine.scales),
+                biases: reorder(affine.biases),
+                ..affine
+            }),
+        };
+        Matrix { data, ..self }
+    }
+}
+
+/// Packs `bits`-wide numbers into one little-endian stream.
+pub fn pack_bits(values: impl Iterator<Item = u8>, bits: usize) -> Vec<u8> {
+    let (mut out, mut window, mut filled) = (Vec::new(), 0u32, 0);
+    for value in values {
+        window |= u32::from(value) << filled;
+        filled += bits;
+        while filled >= 8 {
+            out.push(window as u8);
+            window >>= 8;
+            filled -= 8;
+        }
+    }
+    if filled > 0 {
+        out.push(window as u8);
+    }
+    out
+}

@@ -1,0 +1,217 @@
+//! A cursor over a checkpoint's tensors: blocks ask for what they need by name and load themselves. What nobody
+//! asked for is an error at the end, as is what is not there.
+
+use std::{cell::RefCell, collections::BTreeSet, fmt::Display};
+
+use mlx_rs::Array;
+
+use super::{
+    Backend, Error, array, gguf,
+    config::Config,
+    quant::{Affine, Data, Float, Matrix},
+};
+use crate::checkpoint::{Checkpoint, Dtype, Tensor};
+
+/// A place in the checkpoint's tree of names.
+#[derive(Clone)]
+pub struct Weights<'a> {
+    source: &'a Source<'a>,
+    prefix: String,
+}
+
+/// What all cursors of one load share.
+pub struct Source<'a> {
+    pub checkpoint: &'a Checkpoint,
+    pub backend: Backend,
+    /// Tensors that the model has no use for and that may stay unread, by a part of their name.
+    pub unused: &'a [&'a str],
+    taken: RefCell<BTreeSet<String>>,
+}
+
+impl<'a> Source<'a> {
+    pub fn new(checkpoint: &'a Checkpoint, backend: Backend, unused: &'a [&'a str]) -> Source<'a> {
+        Source { checkpoint, backend, unused, taken: RefCell::default() }
+    }
+
+    /// The cursor at the top of the tree.
+    pub fn root(&'a self) -> Weights<'a> {
+        Weights { source: self, prefix: String::new() }
+    }
+
+    /// # Errors
+    /// Names every tensor that no block asked for: the model would not be the one in the checkpoint.
+    pub fn all_read(&self) -> Result<(), Error> {
+        let taken = self.taken.borrow();
+        let left: Vec<&str> = self
+            .checkpoint
+            .tensors()
+            .map(|tensor| tensor.name.as_str())
+            .filter(|name| !taken.contains(*name) && !self.unused.iter().any(|part| name.contains(part)))
+            .collect();
+        match left.len() {
+            0 => Ok(()),
+            count => Err(Error(format!(
+                "{count} tensors of the checkpoint have no place in this model: {}{}",
+                left[..count.min(8)].join(", "),
+                if count > 8 { ", …" } else { "" }
+            ))),
+        }
+    }
+}
+
+impl<'a> Weights<'a> {
+    /// The cursor one name further down.
+    pub fn at(&self, name: impl Display) -> Weights<'a> {
+        let prefix = if self.prefix.is_empty() { name.to_string() } else { format!("{}.{name}", self.prefix) };
+        Weights { source: self.source, prefix }
+    }
+
+    pub fn backend(&self) -> Backend {
+        self.source.backend
+    }
+
+    pub fn path(&self) -> &str {
+        &self.prefix
+    }
+
+    /// Whether a tensor of this name is in the checkpoint.
+    pub fn has(&self, name: &str) -> bool {
+        self.source.checkpoint.tensor(&self.at(name).prefix).is_some()
+    }
+
+    /// The shape of a tensor, without reading it.
+    pub fn shape(&self, name: &str) -> Option<&'a [usize]> {
+        self.source.checkpoint.tensor(&self.at(name).prefix).map(|tensor| tensor.shape.as_slice())
+    }
+
+    fn tensor(&self, name: &str) -> Result<&'a Tensor, Error> {
+        let path = self.at(name).prefix;
+        let tensor = self.source.checkpoint.tensor(&path);
+        let tensor = tensor.ok_or_else(|| Error(format!("the checkpoint has no tensor {path}")))?;
+        self.source.taken.borrow_mut().insert(path);
+        Ok(tensor)
+    }
+
+    fn bytes(&self, tensor: &Tensor) -> Result<Vec<u8>, Error> {
+        self.source.checkpoint.read(tensor).map_err(|error| Error(error.to_string()))
+    }
+
+    /// A floating-point tensor of any form but quantised, as f32 and with its shape.
+    pub fn floats(&self, name: &str) -> Result<(Vec<f32>, Vec<usize>), Error> {
+        let tensor = self.tensor(name)?;
+        let float = float(&tensor.dtype)
+            .ok_or_else(|| Error(format!("{}: expected floats, found {:?}", tensor.name, tensor.dtype)))?;
+        let bytes = self.bytes(tensor)?;
+        let count = tensor.shape.iter().product();
+        Ok(((0..count).map(|index| float.read(&bytes, index)).collect(), tensor.shape.clone()))
+    }
+
+    /// A vector of `length` floats as an array, f32 on the CPU and in the checkpoint's own format elsewhere.
+    pub fn vector(&self, name: &str, length: usize) -> Result<Array, Error> {
+        self.shifted_vector(name, length, 0.0)
+    }
+
+    /// [`Weights::vector`] plus `shift`.
+    pub fn shifted_vector(&self, name: &str, length: usize, shift: f32) -> Result<Array, Error> {
+        let (mut values, shape) = self.floats(name)?;
+        values.iter_mut().for_each(|value| *value += shift);
+        if shape != [length] {
+            return Err(Error(format!("{}: expected a vector of {length}, found {shape:?}", self.at(name).prefix)));
+        }
+        let whole = Array::from_slice(&values, &[length as i32]);
+        match self.backend() {
+            Backend::Mlx { activations } => Ok(whole.as_dtype(activations.mlx())?),
+            Backend::Cpu { .. } => Ok(whole),
+        }
+    }
+
+    /// The `weight` of `n` outputs and `k` inputs at this place, in the form the checkpoint holds it.
+    pub fn matrix(&self, n: usize, k: usize) -> Result<Matrix, Error> {
+        let tensor = self.tensor("weight")?;
+        if self.has("scales") {
+            return self.affine(tensor, n, k);
+        }
+        if tensor.shape != [n, k] {
+            return Err(Error(format!("{}: expected [{n}, {k}], found {:?}", tensor.name, tensor.shape)));
+        }
+        let bytes = self.bytes(tensor)?;
+        if let Some(float) = float(&tensor.dtype) {
+            return Ok(Matrix { n, k, data: Data::Dense { float, values: bytes } });
+        }
+        gguf::matrix(tensor.dtype.name(), n, k, &bytes).ok_or_else(|| {
+            Error(format!(
+                "{} is stored as {}, which mettle does not read; take a file in one of {}",
+                tensor.name,
+                tensor.dtype.name(),
+                gguf::READABLE.join(", ")
+            ))
+        })
+    }
+
+    /// MLX's quantised triple: `weight` as u32, `scales`, `biases`. The config says group and bits, for the whole
+    /// model or for this path alone; the shapes must agree with it.
+    fn affine(&self, weight: &Tensor, n: usize, k: usize) -> Result<Matrix, Error> {
+        let (scales, biases) = (self.tensor("scales")?, self.tensor("biases")?);
+        let quantization = Config(self.source.checkpoint.config())
+            .object("quantization")
+            .ok_or_else(|| Error(format!("{} is quantised, but config.json has no quantization", self.prefix)))?;
+        let own = quantization.object(&self.prefix);
+        let setting = |key: &str| match own {
+            Some(own) if own.0.get(key).is_some() => own.count(key),
+            _ => quantization.count(key),
+        };
+        let (bits, group) = (setting("bits")?, setting("group_size")?);
+        let mode = own.and_then(|own| own.text("mode")).or_else(|| quantization.text("mode")).unwrap_or("affine");
+        if mode != "affine" || ![2, 3, 4, 5, 6, 8].contains(&bits) || ![32, 64, 128].contains(&group) {
+            return Err(Error(format!(
+                "{}: quantization {mode} with {bits} bits in groups of {group} is not supported (affine, 2 to 8 bits, groups of 32, 64 or 128 are)",
+                self.prefix
+            )));
+        }
+        let float = float(&scales.dtype)
+            .ok_or_else(|| Error(format!("{}: scales must be floats, found {:?}", scales.name, scales.dtype)))?;
+        let fits = k.is_multiple_of(group)
+            && weight.dtype == Dtype::U32
+            && weight.shape == [n, k * bits / 32]
+            && scales.shape == [n, k / group]
+            && biases.shape == scales.shape
+            && biases.dtype == scales.dtype;
+        if !fits {
+            return Err(Error(format!(
+                "{}: weight {:?}, scales {:?} and biases {:?} are not a [{n}, {k}] matrix of {bits} bits in groups of {group}",
+                self.prefix, weight.shape, scales.shape, biases.shape
+            )));
+        }
+        Ok(Matrix {
+            n,
+            k,
+            data: Data::Affine(Affine {
+                bits,
+                group,
+                float,
+                weights: self.bytes(weight)?,
+                scales: self.bytes(scales)?,
+                biases: self.bytes(biases)?,
+            }),
+        })
+    }
+}
+
+fn float(dtype: &Dtype) -> Option<Float> {
+    match dtype {
+        Dtype::F32 => Some(Float::F32),
+        Dtype::F16 => Some(Float::F16),
+        Dtype::BF16 => Some(Float::BF16),
+        _ => None,
+    }
+}
+
+/// Makes MLX's three arrays of an affine matrix.
+pub fn affine_arrays(affine: &Affine, n: usize, k: usize) -> Result<[Array; 3], Error> {
+    let groups = [n as i32, (k / affine.group) as i32];
+    Ok([
+        array::from_bytes(&affine.weights, &[n as i32, (k * affine.bits / 32) as i32], mlx_rs::Dtype::Uint32)?,
+        array::from_bytes(&affine.scales, &groups, affine.float.mlx())?,
+        array::from_bytes(&affine.biases, &groups, affine.float.mlx())?,
+    ])
+}
