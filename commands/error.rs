@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use mettle::{chat, checkpoint, hub, mlx};
+use mettle::{chat, checkpoint, hub, mlx, server};
 
 /// A command that failed.
 #[derive(Debug)]
@@ -36,7 +36,7 @@ macro_rules! plain {
         })*
     };
 }
-plain!(checkpoint::Error, mlx::Error, chat::LoadError, chat::Error, std::io::Error);
+plain!(checkpoint::Error, mlx::Error, chat::LoadError, chat::Error, server::Error, std::io::Error);
 
 /// Prints a failure to stderr; 0 or 1.
 pub fn exit_code(outcome: Result<(), Failure>) -> ExitCode {

@@ -5,6 +5,7 @@ mod error;
 mod load;
 mod pull;
 mod run;
+mod serve;
 
 use clap::Parser;
 
@@ -14,7 +15,7 @@ fn main() -> std::process::ExitCode {
     let arguments = Arguments::parse();
     let outcome = match arguments.command {
         Command::Run(run) => run::run(run),
-        Command::Serve(_) => Ok(()),
+        Command::Serve(serve) => serve::serve(serve),
         Command::Pull(pull) => load::block_on(load::pull(pull)),
     };
     error::exit_code(outcome)

@@ -21,5 +21,5 @@ pub mod checkpoint;
 pub mod engine;
 pub mod hub;
 pub mod mlx;
-// pub mod protocol;
-// pub mod server;
+pub mod protocol;
+pub mod server;

@@ -1,8 +1,11 @@
 //! The integration tests, one binary.
 
+mod commands;
 mod hub;
 mod layers;
 mod models;
+mod openai;
+mod process;
 mod server;
 mod starter;
 mod support;

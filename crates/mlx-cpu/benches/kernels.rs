@@ -6,15 +6,17 @@ use std::time::{Duration, Instant};
 use half::f16;
 use mlx_cpu::kernels::{
     attention::{Attention, Sequence, attention},
+    delta::{GatedDelta, Recurrent, gated_delta},
     kv::{Page, page_len},
     level::{Level, levels, with_level},
     matmul::{Matmul, Mode, matmul},
     pack::{Affine, Float, Format, Packed, pack_affine, pack_dense},
     pool,
     rows::{Heads, HeadsMut, Rows, RowsMut},
+    sample::{Choice, sample},
 };
 
-/// The median and the fastest twentieth of runs over a while: on a shared machine the second says what the kernel can do.
+/// The median and the fastest twentieth of runs over a while: on a shared machine the second says what a kernel can do.
 #[derive(Clone, Copy)]
 struct Times {
     median: f64,
@@ -38,7 +40,7 @@ fn report(what: &str, times: Times, bytes: usize, flops: usize) {
     let rates = |seconds: f64| (bytes as f64 / seconds / 1e9, flops as f64 / seconds / 1e9);
     let ((median_gb, median_gf), (best_gb, best_gf)) = (rates(times.median), rates(times.best));
     println!(
-        "{what:66} {:8.1} us {median_gb:6.1} GB/s {median_gf:6.0} GFLOP/s  best {:8.1} us {best_gb:6.1} GB/s {best_gf:6.0} GFLOP/s",
+        "{what:66} {:8.1} us {median_gb:6.1} GB/s {median_gf:6.0} GFLOP/s  best {:8.1} us {best_gb:6.1} {best_gf:6.0}",
         times.median * 1e6,
         times.best * 1e6,
     );
@@ -115,14 +117,46 @@ fn attend(level: Level, heads: usize, kv_heads: usize, dim: usize, length: usize
     report(&what, times, 4 * length * kv_heads * dim, 4 * seen * heads * dim);
 }
 
+/// A token from logits of `vocabulary`, by the usual limits.
+fn choose(level: Level, vocabulary: usize) {
+    let logits: Vec<f32> = noise(vocabulary).into_iter().map(|x| 8.0 * x).collect();
+    for (top_k, top_p) in [(1, 1.0), (40, 0.95), (0, 0.95), (0, 1.0)] {
+        let choice = Choice { temperature: 0.8, top_k, top_p, min_p: 0.0, u: 0.7 };
+        let times = measure(|| with_level(level, || sample(Rows::packed(&logits, vocabulary), &[choice], &mut [0])));
+        let what = format!("{level:?} sample from {vocabulary}, top_k {top_k}, top_p {top_p}");
+        report(&what, times, 4 * vocabulary, vocabulary);
+    }
+}
+
+/// `tokens` steps of the delta rule with 32 heads of 128 x 128.
+fn recur(level: Level, tokens: usize) {
+    let (heads, dim) = (32, 128);
+    let (data, gates) = (noise(tokens * heads * dim), vec![0.5; tokens * heads]);
+    let (mut state, mut out) = (vec![0.0; heads * dim * dim], vec![0.0; tokens * heads * dim]);
+    let x = Heads::packed(&data, heads, dim);
+    let g = Rows::packed(&gates, heads);
+    let op = GatedDelta { q: x, k: x, v: x, g, beta: g };
+    let times = measure(|| {
+        let sequences = &mut [Recurrent { tokens, state: &mut state }];
+        with_level(level, || gated_delta(&op, sequences, HeadsMut::packed(&mut out, heads, dim)));
+    });
+    let work = heads * dim * dim;
+    report(&format!("{level:?} gated delta, {tokens} tokens, {heads} heads"), times, 8 * work, 7 * tokens * work);
+}
+
+/// Arguments: part of a level's name, then a number of threads.
 fn main() {
-    if let Some(threads) = std::env::args().nth(2).and_then(|threads| threads.parse().ok()) {
+    let arguments: Vec<String> = std::env::args().skip(1).filter(|argument| argument != "--bench").collect();
+    if let Some(threads) = arguments.get(1).and_then(|threads| threads.parse().ok()) {
         pool::set_threads(threads);
     }
     println!("{} threads", pool::threads());
-    let levels: Vec<Level> = levels().collect();
-    let only = std::env::args().nth(1).unwrap_or_default();
-    for level in levels.into_iter().filter(|level| format!("{level:?}").contains(&only)) {
+    let only = arguments.first().map_or("", String::as_str);
+    for level in levels().filter(|level| format!("{level:?}").contains(only)) {
+        choose(level, 49_152);
+        choose(level, 151_936);
+        recur(level, 1);
+        recur(level, 128);
         attend(level, 9, 3, 64, 128, 1);
         attend(level, 9, 3, 64, 4096, 1);
         attend(level, 16, 8, 128, 512, 1);

@@ -11,7 +11,7 @@ use crate::{
         norm, pack,
         rows::{Heads, HeadsMut, Rows, RowsMut},
     },
-    op::{self, Dtype, Output, View, apply, apply_one},
+    op::{self, Dtype, Output, View, apply_one},
 };
 
 pub(crate) fn f32_output(shape: &[i32]) -> Output<'_> {

@@ -8,16 +8,18 @@ mod attend;
 mod glue;
 pub mod kernels;
 mod op;
-mod stub;
+mod recurrent;
+mod sample;
 mod weights;
 
 pub use attend::{Attend, Rope, attend};
 pub use glue::{embedding, matmul, rms_norm, silu_mul};
-pub use stub::*;
 pub use kernels::{
     matmul::Mode,
     pack::Float,
     pool::{set_threads, threads},
 };
 pub use op::Error;
+pub use recurrent::{gated_delta, short_conv};
+pub use sample::{Adjustment, Sample, sample};
 pub use weights::{Affine, Weights};

@@ -169,7 +169,7 @@ fn step<S: Simd, const R: usize>(
 /// Channels a task convolves.
 const CHANNELS: usize = 128;
 
-/// A causal convolution of each channel by itself: out[t] = Σ w[i] x[t - width + 1 + i] (+ bias), then silu where asked.
+/// A causal convolution of each channel by itself: out[t] = Σ w[i] x[t - width + 1 + i] (+ bias), then silu if asked.
 #[derive(Clone, Copy)]
 pub struct ShortConv<'a> {
     /// [tokens, channels]

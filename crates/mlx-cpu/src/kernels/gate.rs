@@ -82,7 +82,7 @@ fn silu<S: Simd>(s: S, x: S::F) -> S::F {
 fn gelu<S: Simd>(s: S, x: S::F) -> S::F {
     // (1 + tanh(u)) / 2 is sigmoid(2 u), which keeps its digits where the sum cancels.
     let inner = s.fma(s.mul(s.mul(x, x), x), s.splat(0.044_715), x);
-    s.mul(x, math::sigmoid(s, s.mul(inner, s.splat(1.595_769_1))))
+    s.mul(x, math::sigmoid(s, s.mul(inner, s.splat(1.595_769))))
 }
 
 #[cfg(test)]

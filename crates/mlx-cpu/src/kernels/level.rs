@@ -2,6 +2,7 @@
 
 use std::{cell::Cell, sync::OnceLock};
 
+pub(crate) use super::simd::Kernel;
 use super::simd::{Portable, Simd};
 #[cfg(target_arch = "x86_64")]
 use super::simd::{avx2::Avx2, avx512::Avx512};
@@ -67,41 +68,20 @@ fn detect() -> Level {
     Level::Portable
 }
 
-/// Work written once over [`Simd`] and compiled for each level. `run` must be `#[inline(always)]`, and so must every
-/// generic function it calls: only code inlined into the entry of a level is compiled with its instructions.
-pub(crate) trait Kernel {
-    type Out;
-    fn run<S: Simd>(self, simd: S) -> Self::Out;
-}
-
 impl Level {
     /// Runs `kernel` compiled for this level.
     pub(crate) fn run<K: Kernel>(self, kernel: K) -> K::Out {
         assert!(self <= best(), "this machine has no {self:?}");
         match self {
-            Level::Portable => kernel.run(Portable),
+            Level::Portable => Portable.call(kernel),
             #[cfg(target_arch = "x86_64")]
             // SAFETY: `best` is this level or above, so the processor has AVX2, FMA and F16C.
-            Level::Avx2 => unsafe { enter_avx2(kernel) },
+            Level::Avx2 => unsafe { Avx2::new() }.call(kernel),
             #[cfg(target_arch = "x86_64")]
-            // SAFETY: `best` is this level, so the processor has AVX-512 F, BW, VL and VNNI, and AVX2 with FMA and F16C.
-            Level::Avx512Vnni => unsafe { enter_avx512(kernel) },
+            // SAFETY: `best` is this level, so the processor has AVX-512 F, BW, VL and VNNI, AVX2, FMA and F16C.
+            Level::Avx512Vnni => unsafe { Avx512::new() }.call(kernel),
             #[cfg(not(target_arch = "x86_64"))]
             Level::Avx2 | Level::Avx512Vnni => unreachable!("the assertion above failed"),
         }
     }
-}
-
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2,fma,f16c")]
-fn enter_avx2<K: Kernel>(kernel: K) -> K::Out {
-    // SAFETY: this function is compiled, and so only called, with the features the token stands for.
-    kernel.run(unsafe { Avx2::new() })
-}
-
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2,fma,f16c,avx512f,avx512bw,avx512vl,avx512vnni")]
-fn enter_avx512<K: Kernel>(kernel: K) -> K::Out {
-    // SAFETY: this function is compiled, and so only called, with the features the token stands for.
-    kernel.run(unsafe { Avx512::new() })
 }

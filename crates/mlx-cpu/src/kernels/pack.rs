@@ -43,7 +43,11 @@ impl Float {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Format {
     /// scale * q + bias with q of `bits` (4 or 8) and one scale and bias for `group` (32, 64 or 128) inputs.
-    Affine { bits: usize, group: usize, scales: Float },
+    Affine {
+        bits: usize,
+        group: usize,
+        scales: Float,
+    },
     Dense(Float),
 }
 
@@ -209,7 +213,8 @@ pub fn pack_dense(packed: &Packed, weights: &[u8], dst: &mut [u8]) {
     pool::run(packed.blocks(), |block| {
         // SAFETY: each block is one task's.
         let dst = unsafe { rows.row(block) };
-        let source = &weights[block * LANES * k * size..(block * LANES * k * size + LANES * k * size).min(n * k * size)];
+        let source =
+            &weights[block * LANES * k * size..(block * LANES * k * size + LANES * k * size).min(n * k * size)];
         match size {
             2 => transpose::<2>(source, k, dst),
             _ => transpose::<4>(source, k, dst),

@@ -183,8 +183,7 @@ impl Shared {
         if gate & OPEN == 0 || gate / RUN == *last {
             return false;
         }
-        let entered =
-            self.gate.compare_exchange_weak(gate, gate + INSIDE, Ordering::SeqCst, Ordering::Relaxed).is_ok();
+        let entered = self.gate.compare_exchange_weak(gate, gate + INSIDE, Ordering::SeqCst, Ordering::Relaxed).is_ok();
         if entered {
             *last = gate / RUN;
         }
@@ -226,12 +225,10 @@ impl Pool {
     fn spawn(&mut self) {
         let sleeper = Arc::new(Sleeper { asleep: AtomicBool::new(false), thread: OnceLock::new() });
         let (shared, own) = (self.shared.clone(), sleeper.clone());
-        let started = thread::Builder::new()
-            .name(format!("mlx-cpu-{}", self.workers.len() + 1))
-            .spawn(move || {
-                own.thread.set(thread::current()).expect("a worker starts once");
-                shared.serve(&own);
-            });
+        let started = thread::Builder::new().name(format!("mlx-cpu-{}", self.workers.len() + 1)).spawn(move || {
+            own.thread.set(thread::current()).expect("a worker starts once");
+            shared.serve(&own);
+        });
         // Without the thread the tasks are done by those there are.
         if started.is_err() {
             sleeper.thread.get_or_init(thread::current);

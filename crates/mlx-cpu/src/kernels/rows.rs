@@ -1,4 +1,4 @@
-//! How kernels see activations: rows a stride apart, heads of tokens, and one buffer that tasks write in disjoint parts.
+//! How kernels see activations: rows a stride apart, heads of tokens, and buffers that tasks write in disjoint parts.
 
 use std::marker::PhantomData;
 
@@ -209,7 +209,10 @@ impl<'a> SharedHeads<'a> {
     #[allow(clippy::mut_from_ref)]
     pub unsafe fn part(&self, token: usize, head: usize, values: std::ops::Range<usize>) -> &'a mut [f32] {
         let [tokens, heads, dim] = self.shape;
-        assert!(token < tokens && head < heads && values.start <= values.end && values.end <= dim, "outside of its heads");
+        assert!(
+            token < tokens && head < heads && values.start <= values.end && values.end <= dim,
+            "outside of its heads"
+        );
         let start = token * self.token_stride + head * self.head_stride + values.start;
         // SAFETY: `share` checked that the vectors lie in the buffer and apart; the caller promises that nobody else
         // has these values.

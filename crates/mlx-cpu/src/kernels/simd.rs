@@ -33,11 +33,19 @@ pub(crate) mod kind {
 /// The int8 activations a tile of rows brings to [`Simd::dot32`]: 32 values a row, rows `stride` apart, and the sum of
 /// each row's 32 values, rows `sum_stride` apart.
 #[derive(Clone, Copy)]
+#[cfg_attr(not(target_arch = "x86_64"), allow(dead_code, reason = "only AVX2 needs the sums"))]
 pub(crate) struct Dot32 {
     pub x: *const i8,
     pub stride: usize,
     pub sums: *const i32,
     pub sum_stride: usize,
+}
+
+/// Work written once over [`Simd`] and compiled for each level. `run` must be `#[inline(always)]`, and so must every
+/// generic function it calls: only code inlined into [`Simd::call`] is compiled with the level's instructions.
+pub(crate) trait Kernel {
+    type Out;
+    fn run<S: Simd>(self, simd: S) -> Self::Out;
 }
 
 /// One instruction set. `F` is 16 f32, `I` is 16 u32.
@@ -52,6 +60,10 @@ pub(crate) trait Simd: Copy + Send + Sync + 'static {
     const FLOAT_TILE: (usize, usize);
     /// Rows and vectors of positions, or of values, of attention's tiles.
     const SCORE_TILE: (usize, usize);
+
+    /// Runs a kernel in a function of its own, compiled for this level. A register tile is worth one: the compiler
+    /// gives it all registers, and takes far longer over one large function than over many small ones.
+    fn call<K: Kernel>(self, kernel: K) -> K::Out;
 
     fn splat(self, x: f32) -> Self::F;
     fn add(self, a: Self::F, b: Self::F) -> Self::F;

@@ -110,15 +110,8 @@ fn attention_agrees_with_f64() {
             let data = random.vec(tokens * (heads * dim + 4));
             let q = Heads { data: &data, tokens, heads, dim, token_stride: heads * dim + 4, head_stride: dim };
             let sinks = random.vec(heads);
-            let plain = Attention {
-                q,
-                sequences: &sequences,
-                kv_heads,
-                scale: 0.3,
-                window: None,
-                sinks: None,
-                soft_cap: None,
-            };
+            let plain =
+                Attention { q, sequences: &sequences, kv_heads, scale: 0.3, window: None, sinks: None, soft_cap: None };
             let variants = [
                 plain,
                 Attention { window: Some(1 + random.below(100)), ..plain },

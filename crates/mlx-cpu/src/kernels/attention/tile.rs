@@ -6,7 +6,7 @@ use crate::kernels::{
     kv::Page,
     math,
     scratch::Scratch,
-    simd::{LANES, Simd},
+    simd::{Kernel, LANES, Simd},
 };
 
 const IOTA: [f32; LANES] = [0., 1., 2., 3., 4., 5., 6., 7., 8., 9., 10., 11., 12., 13., 14., 15.];
@@ -144,20 +144,17 @@ fn exponentials<S: Simd>(
     (max, s.sum(sum))
 }
 
-/// Splits `$count` rows from `$row` on into register tiles of 6, 4, 3, 2 and 1 rows, as far as the level has registers.
+/// Runs `$tile` on `$rows` rows from 0 on, 6, 4, 3, 2 or 1 at a time, as far as the level has registers.
 macro_rules! row_tiles {
-    ($s:ty, $rows:expr, |$row:ident| $tile:ident::<$($generic:tt),*>($($argument:expr),*)) => {
+    ($simd:ident: $s:ty, $rows:expr, $vectors:literal, |$row:ident| $tile:ident $fields:tt) => {
         let mut $row = 0;
         while $row < $rows {
-            // SAFETY: the caller of this macro checked what the tile reads and writes, for all its rows.
-            $row += unsafe {
-                match ($rows - $row).min(<$s>::SCORE_TILE.0) {
-                    6.. => $tile::<$($generic),*, 6>($($argument),*),
-                    4.. => $tile::<$($generic),*, 4>($($argument),*),
-                    3.. => $tile::<$($generic),*, 3>($($argument),*),
-                    2.. => $tile::<$($generic),*, 2>($($argument),*),
-                    _ => $tile::<$($generic),*, 1>($($argument),*),
-                }
+            $row += match ($rows - $row).min(<$s>::SCORE_TILE.0) {
+                6.. => $simd.call($tile::<T, $vectors, 6> $fields),
+                4.. => $simd.call($tile::<T, $vectors, 4> $fields),
+                3.. => $simd.call($tile::<T, $vectors, 3> $fields),
+                2.. => $simd.call($tile::<T, $vectors, 2> $fields),
+                _ => $simd.call($tile::<T, $vectors, 1> $fields),
             };
         }
     };
@@ -184,63 +181,68 @@ fn scores<S: Simd, T: Source>(
     let mut at = 0;
     while at < count {
         let keys = keys[offset + at..].as_ptr();
-        let to = scores[at..].as_mut_ptr();
-        let shape = (dim, job.page);
-        // The assertion above: `vectors` times 16 positions and `rows` rows are there.
+        let (dim, stride) = (op.q.dim, job.page);
+        let q = |row: usize| q[row * dim..].as_ptr();
+        let to = |row: usize, to: &mut [f32]| to[row * SPLIT + at..].as_mut_ptr();
+        // The assertion above: so many vectors of positions, and all rows, are there.
         match ((count - at) / LANES).min(S::SCORE_TILE.1) {
             4.. => {
-                row_tiles!(S, rows, |row| score_tile::<S, T, 4>(s, q[row * dim..].as_ptr(), keys, shape, to.add(row * SPLIT)));
+                row_tiles!(s: S, rows, 4, |row| ScoreTile { q: q(row), keys, dim, stride, to: to(row, scores) });
                 at += 4 * LANES;
             }
             2.. => {
-                row_tiles!(S, rows, |row| score_tile::<S, T, 2>(s, q[row * dim..].as_ptr(), keys, shape, to.add(row * SPLIT)));
+                row_tiles!(s: S, rows, 2, |row| ScoreTile { q: q(row), keys, dim, stride, to: to(row, scores) });
                 at += 2 * LANES;
             }
             _ => {
-                row_tiles!(S, rows, |row| score_tile::<S, T, 1>(s, q[row * dim..].as_ptr(), keys, shape, to.add(row * SPLIT)));
+                row_tiles!(s: S, rows, 1, |row| ScoreTile { q: q(row), keys, dim, stride, to: to(row, scores) });
                 at += LANES;
             }
         }
     }
 }
 
-/// Scores of `R` rows with `V` vectors of positions; gives `R`.
-///
-/// # Safety
-/// `q` holds `R` rows of dim values, `keys` dim rows of `V` vectors `stride` apart; `to` takes `R` rows of `V` vectors.
-#[inline(always)]
-unsafe fn score_tile<S: Simd, T: Source, const V: usize, const R: usize>(
-    s: S,
+/// Scores of `R` rows with `V` vectors of positions; gives `R`. Whoever makes one sees to it that `q` holds `R` rows of
+/// dim values, `keys` dim rows of `V` vectors `stride` apart, and that `to` takes `R` rows of `V` vectors SPLIT apart.
+struct ScoreTile<T, const V: usize, const R: usize> {
     q: *const f32,
     keys: *const T,
-    (dim, stride): (usize, usize),
+    dim: usize,
+    stride: usize,
     to: *mut f32,
-) -> usize {
-    if R > S::SCORE_TILE.0 || V > S::SCORE_TILE.1 {
-        unreachable!("no tile is larger");
-    }
-    let mut acc = [[s.zero(); V]; R];
-    // SAFETY: the caller's promise.
-    unsafe {
-        for i in 0..dim {
-            let mut k = [s.zero(); V];
-            for v in 0..V {
-                k[v] = T::load(s, keys.add(i * stride + v * LANES));
+}
+
+impl<T: Source, const V: usize, const R: usize> Kernel for ScoreTile<T, V, R> {
+    type Out = usize;
+
+    #[inline(always)]
+    fn run<S: Simd>(self, s: S) -> usize {
+        if R > S::SCORE_TILE.0 || V > S::SCORE_TILE.1 {
+            unreachable!("no tile is larger");
+        }
+        let mut acc = [[s.zero(); V]; R];
+        // SAFETY: the maker's promise.
+        unsafe {
+            for i in 0..self.dim {
+                let mut k = [s.zero(); V];
+                for v in 0..V {
+                    k[v] = T::load(s, self.keys.add(i * self.stride + v * LANES));
+                }
+                for r in 0..R {
+                    let q = s.splat(*self.q.add(r * self.dim + i));
+                    for v in 0..V {
+                        acc[r][v] = s.fma(k[v], q, acc[r][v]);
+                    }
+                }
             }
             for r in 0..R {
-                let q = s.splat(*q.add(r * dim + i));
                 for v in 0..V {
-                    acc[r][v] = s.fma(k[v], q, acc[r][v]);
+                    s.store(self.to.add(r * SPLIT + v * LANES), acc[r][v]);
                 }
             }
         }
-        for r in 0..R {
-            for v in 0..V {
-                s.store(to.add(r * SPLIT + v * LANES), acc[r][v]);
-            }
-        }
+        R
     }
-    R
 }
 
 /// Adds `count` positions' values of a page from `offset` on, weighted, to all rows of `to`, [rows, dim].
@@ -263,21 +265,21 @@ fn values<S: Simd, T: Source>(
     assert!(weights.len() >= (rows - 1) * SPLIT + count && to.len() >= rows * dim);
     let mut at = 0;
     while at < dim {
-        let shape = (dim, count);
         let values = from[at..].as_ptr();
-        let out = to[at..].as_mut_ptr();
-        // The assertion above: `count` values and weights, and `rows` rows of results, are there.
+        let w = |row: usize| weights[row * SPLIT..].as_ptr();
+        let out = |row: usize, to: &mut [f32]| to[row * dim + at..].as_mut_ptr();
+        // The assertion above: `count` values and weights, and all rows of results, are there.
         match ((dim - at) / LANES).min(S::SCORE_TILE.1) {
             4.. => {
-                row_tiles!(S, rows, |row| value_tile::<S, T, 4>(s, weights[row * SPLIT..].as_ptr(), values, shape, out.add(row * dim)));
+                row_tiles!(s: S, rows, 4, |row| ValueTile { weights: w(row), values, dim, count, to: out(row, to) });
                 at += 4 * LANES;
             }
             2.. => {
-                row_tiles!(S, rows, |row| value_tile::<S, T, 2>(s, weights[row * SPLIT..].as_ptr(), values, shape, out.add(row * dim)));
+                row_tiles!(s: S, rows, 2, |row| ValueTile { weights: w(row), values, dim, count, to: out(row, to) });
                 at += 2 * LANES;
             }
             1 => {
-                row_tiles!(S, rows, |row| value_tile::<S, T, 1>(s, weights[row * SPLIT..].as_ptr(), values, shape, out.add(row * dim)));
+                row_tiles!(s: S, rows, 1, |row| ValueTile { weights: w(row), values, dim, count, to: out(row, to) });
                 at += LANES;
             }
             _ => {
@@ -295,47 +297,51 @@ fn values<S: Simd, T: Source>(
     }
 }
 
-/// Adds `count` weighted values of `V` vectors each to `R` rows of `to`; gives `R`.
-///
-/// # Safety
-/// `weights` holds `R` rows, SPLIT apart, of `count` numbers, `values` as many rows of dim numbers; `to` holds `R` rows,
+/// Adds `count` weighted values of `V` vectors each to `R` rows of `to`; gives `R`. Whoever makes one sees to it that
+/// `weights` holds `R` rows, SPLIT apart, of `count` numbers, `values` as many rows of dim numbers, and `to` `R` rows,
 /// dim apart, of `V` vectors.
-#[inline(always)]
-unsafe fn value_tile<S: Simd, T: Source, const V: usize, const R: usize>(
-    s: S,
+struct ValueTile<T, const V: usize, const R: usize> {
     weights: *const f32,
     values: *const T,
-    (dim, count): (usize, usize),
+    dim: usize,
+    count: usize,
     to: *mut f32,
-) -> usize {
-    if R > S::SCORE_TILE.0 || V > S::SCORE_TILE.1 {
-        unreachable!("no tile is larger");
-    }
-    // SAFETY: the caller's promise.
-    unsafe {
-        let mut acc = [[s.zero(); V]; R];
-        for r in 0..R {
-            for v in 0..V {
-                acc[r][v] = s.load(to.add(r * dim + v * LANES));
-            }
+}
+
+impl<T: Source, const V: usize, const R: usize> Kernel for ValueTile<T, V, R> {
+    type Out = usize;
+
+    #[inline(always)]
+    fn run<S: Simd>(self, s: S) -> usize {
+        if R > S::SCORE_TILE.0 || V > S::SCORE_TILE.1 {
+            unreachable!("no tile is larger");
         }
-        for position in 0..count {
-            let mut value = [s.zero(); V];
-            for v in 0..V {
-                value[v] = T::load(s, values.add(position * dim + v * LANES));
+        // SAFETY: the maker's promise.
+        unsafe {
+            let mut acc = [[s.zero(); V]; R];
+            for r in 0..R {
+                for v in 0..V {
+                    acc[r][v] = s.load(self.to.add(r * self.dim + v * LANES));
+                }
+            }
+            for position in 0..self.count {
+                let mut value = [s.zero(); V];
+                for v in 0..V {
+                    value[v] = T::load(s, self.values.add(position * self.dim + v * LANES));
+                }
+                for r in 0..R {
+                    let weight = s.splat(*self.weights.add(r * SPLIT + position));
+                    for v in 0..V {
+                        acc[r][v] = s.fma(value[v], weight, acc[r][v]);
+                    }
+                }
             }
             for r in 0..R {
-                let weight = s.splat(*weights.add(r * SPLIT + position));
                 for v in 0..V {
-                    acc[r][v] = s.fma(value[v], weight, acc[r][v]);
+                    s.store(self.to.add(r * self.dim + v * LANES), acc[r][v]);
                 }
             }
         }
-        for r in 0..R {
-            for v in 0..V {
-                s.store(to.add(r * dim + v * LANES), acc[r][v]);
-            }
-        }
+        R
     }
-    R
 }

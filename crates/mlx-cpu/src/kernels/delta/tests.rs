@@ -17,7 +17,8 @@ struct Delta {
 
 impl Delta {
     fn new(random: &mut Random, tokens: usize, [key_heads, heads, dk, dv]: [usize; 4]) -> Delta {
-        let mut data = [key_heads * dk, key_heads * dk, heads * dv, heads, heads].map(|width| random.vec(tokens * width));
+        let mut data =
+            [key_heads * dk, key_heads * dk, heads * dv, heads, heads].map(|width| random.vec(tokens * width));
         data[3].iter_mut().for_each(|g| *g = 0.9 + 0.1 * *g);
         // Keys of length one, as models make them: the state stays bounded.
         for k in data[1].chunks_mut(dk) {
@@ -38,7 +39,8 @@ impl Delta {
         };
         let mut out = vec![0.0; tokens.len() * self.heads * self.dv];
         let sequences = lengths.iter().zip(states);
-        let mut sequences: Vec<Recurrent> = sequences.map(|(tokens, state)| Recurrent { tokens: *tokens, state }).collect();
+        let mut sequences: Vec<Recurrent> =
+            sequences.map(|(tokens, state)| Recurrent { tokens: *tokens, state }).collect();
         gated_delta(&op, &mut sequences, HeadsMut::packed(&mut out, self.heads, self.dv));
         out
     }

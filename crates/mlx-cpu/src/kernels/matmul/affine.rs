@@ -152,35 +152,49 @@ impl Few<'_> {
             let mut row = 0;
             while row < m {
                 let rows = (m - row).min(S::DECODE_ROWS);
+                let Few { op, out, rows: x, .. } = self;
                 match rows {
-                    1 => self.tile::<S, 1, KIND, FLOAT>(s, block, row),
-                    2 => self.tile::<S, 2, KIND, FLOAT>(s, block, row),
-                    3 => self.tile::<S, 3, KIND, FLOAT>(s, block, row),
-                    4 => self.tile::<S, 4, KIND, FLOAT>(s, block, row),
-                    5 => self.tile::<S, 5, KIND, FLOAT>(s, block, row),
-                    6 => self.tile::<S, 6, KIND, FLOAT>(s, block, row),
-                    7 => self.tile::<S, 7, KIND, FLOAT>(s, block, row),
-                    _ => self.tile::<S, 8, KIND, FLOAT>(s, block, row),
+                    1 => s.call(FewTile::<1, KIND, FLOAT> { op, out, x, block, row }),
+                    2 => s.call(FewTile::<2, KIND, FLOAT> { op, out, x, block, row }),
+                    3 => s.call(FewTile::<3, KIND, FLOAT> { op, out, x, block, row }),
+                    4 => s.call(FewTile::<4, KIND, FLOAT> { op, out, x, block, row }),
+                    5 => s.call(FewTile::<5, KIND, FLOAT> { op, out, x, block, row }),
+                    6 => s.call(FewTile::<6, KIND, FLOAT> { op, out, x, block, row }),
+                    7 => s.call(FewTile::<7, KIND, FLOAT> { op, out, x, block, row }),
+                    _ => s.call(FewTile::<8, KIND, FLOAT> { op, out, x, block, row }),
                 }
                 row += rows;
             }
         }
     }
+}
+
+/// `R` rows from `row` on times one block.
+struct FewTile<'a, const R: usize, const KIND: u8, const FLOAT: u8> {
+    op: &'a Matmul<'a>,
+    out: &'a Output<'a>,
+    x: &'a Quantized,
+    block: usize,
+    row: usize,
+}
+
+impl<const R: usize, const KIND: u8, const FLOAT: u8> Kernel for FewTile<'_, R, KIND, FLOAT> {
+    type Out = ();
 
     #[inline(always)]
-    fn tile<S: Simd, const R: usize, const KIND: u8, const FLOAT: u8>(&self, s: S, block: usize, row: usize) {
+    fn run<S: Simd>(self, s: S) {
         if R > S::DECODE_ROWS {
             unreachable!("no tile has more rows");
         }
-        let packed = self.op.packed;
-        let weights = self.op.data[block * packed.block_bytes()..].as_ptr();
+        let FewTile { op, out, x, block, row } = self;
+        let weights = op.data[block * op.packed.block_bytes()..].as_ptr();
         let mut acc = [[s.zero(); 1]; R];
         // SAFETY: the block's bytes are there (`matmul` checked the length), as are `R` rows from `row` on; block and
         // rows are this task's.
         unsafe {
-            tile::<S, R, 1, KIND, FLOAT>(s, [weights], packed_shape(packed), self.rows.tile(row, 0), &mut acc);
+            tile::<S, R, 1, KIND, FLOAT>(s, [weights], packed_shape(op.packed), x.tile(row, 0), &mut acc);
             for (r, acc) in acc.into_iter().enumerate() {
-                self.out.put(s, row + r, block, acc[0]);
+                out.put(s, row + r, block, acc[0]);
             }
         }
     }
@@ -283,48 +297,49 @@ impl Many<'_> {
             let rows = (self.chunk.len() - row).min(S::INT_TILE.0);
             let tile = self.rows.tile(self.chunk.start + row, input);
             let sums = &mut sums[row * C * LANES..][..rows * C * LANES];
-            // SAFETY: the panel holds the shape's groups, the quantized rows as many inputs from `input` on.
-            unsafe {
-                match rows {
-                    1 => add_tile::<S, 1, C, KIND>(s, weights, shape, tile, sums),
-                    2 => add_tile::<S, 2, C, KIND>(s, weights, shape, tile, sums),
-                    3 => add_tile::<S, 3, C, KIND>(s, weights, shape, tile, sums),
-                    4 => add_tile::<S, 4, C, KIND>(s, weights, shape, tile, sums),
-                    5 => add_tile::<S, 5, C, KIND>(s, weights, shape, tile, sums),
-                    _ => add_tile::<S, 6, C, KIND>(s, weights, shape, tile, sums),
-                }
+            // The panel holds the shape's groups, the quantized rows as many inputs from `input` on.
+            match rows {
+                1 => s.call(AddTile::<1, C, KIND> { weights, shape, tile, sums }),
+                2 => s.call(AddTile::<2, C, KIND> { weights, shape, tile, sums }),
+                3 => s.call(AddTile::<3, C, KIND> { weights, shape, tile, sums }),
+                4 => s.call(AddTile::<4, C, KIND> { weights, shape, tile, sums }),
+                5 => s.call(AddTile::<5, C, KIND> { weights, shape, tile, sums }),
+                _ => s.call(AddTile::<6, C, KIND> { weights, shape, tile, sums }),
             }
             row += rows;
         }
     }
 }
 
-/// [`tile`] on sums kept in memory.
-///
-/// # Safety
-/// As [`tile`].
-#[inline(always)]
-unsafe fn add_tile<S: Simd, const R: usize, const C: usize, const KIND: u8>(
-    s: S,
+/// [`tile`] on sums kept in memory. Whoever makes one sees to it that blocks and rows hold what the shape says.
+struct AddTile<'a, const R: usize, const C: usize, const KIND: u8> {
     weights: [*const u8; C],
     shape: Shape,
-    rows: Tile,
-    sums: &mut [f32],
-) {
-    if R > S::INT_TILE.0 || C > S::INT_TILE.1 {
-        unreachable!("no tile is larger");
-    }
-    let mut acc = [[s.zero(); C]; R];
-    for r in 0..R {
-        for c in 0..C {
-            acc[r][c] = s.read(&sums[(r * C + c) * LANES..]);
+    tile: Tile,
+    /// [R, C, 16]
+    sums: &'a mut [f32],
+}
+
+impl<const R: usize, const C: usize, const KIND: u8> Kernel for AddTile<'_, R, C, KIND> {
+    type Out = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, s: S) {
+        if R > S::INT_TILE.0 || C > S::INT_TILE.1 {
+            unreachable!("no tile is larger");
         }
-    }
-    // SAFETY: the caller's promise.
-    unsafe { tile::<S, R, C, KIND, F32>(s, weights, shape, rows, &mut acc) };
-    for r in 0..R {
-        for c in 0..C {
-            s.write(&mut sums[(r * C + c) * LANES..], acc[r][c]);
+        let mut acc = [[s.zero(); C]; R];
+        for r in 0..R {
+            for c in 0..C {
+                acc[r][c] = s.read(&self.sums[(r * C + c) * LANES..]);
+            }
+        }
+        // SAFETY: the maker's promise.
+        unsafe { tile::<S, R, C, KIND, F32>(s, self.weights, self.shape, self.tile, &mut acc) };
+        for r in 0..R {
+            for c in 0..C {
+                s.write(&mut self.sums[(r * C + c) * LANES..], acc[r][c]);
+            }
         }
     }
 }

@@ -88,8 +88,15 @@ impl Task<'_> {
                 let left = self.rows.len() - row;
                 let sums = &mut sums[row * C * LANES..];
                 let x = self.op.x.data[(self.rows.start + row) * self.op.x.stride + first..].as_ptr();
-                // SAFETY: the panels hold `inputs` inputs, `x` as many of each of the rows left.
-                row += unsafe { pass(s, weights, inputs, x, self.op.x.stride, left, sums) };
+                // The panels hold `inputs` inputs, `x` as many of each of the rows left.
+                let stride = self.op.x.stride;
+                row += match left.min(S::FLOAT_TILE.0) {
+                    12.. => s.call(DenseTile::<12, C> { weights, inputs, x, stride, sums }),
+                    6.. => s.call(DenseTile::<6, C> { weights, inputs, x, stride, sums }),
+                    4.. => s.call(DenseTile::<4, C> { weights, inputs, x, stride, sums }),
+                    2.. => s.call(DenseTile::<2, C> { weights, inputs, x, stride, sums }),
+                    _ => s.call(DenseTile::<1, C> { weights, inputs, x, stride, sums }),
+                };
             }
         }
         for (row, sums) in self.rows.clone().zip(sums.chunks_exact(C * LANES)) {
@@ -101,88 +108,59 @@ impl Task<'_> {
     }
 }
 
-/// As many of the `left` rows as a tile takes; gives their number.
-///
-/// # Safety
-/// As [`tile`], for that many rows.
-#[inline(always)]
-unsafe fn pass<S: Simd, const C: usize>(
-    s: S,
+/// Adds the products of `R` rows of `x`, `stride` apart, with `C` panels of weights to sums kept in memory; gives `R`.
+/// Whoever makes one sees to it that panels and rows hold `inputs` inputs.
+struct DenseTile<'a, const R: usize, const C: usize> {
     weights: [*const f32; C],
     inputs: usize,
     x: *const f32,
     stride: usize,
-    left: usize,
-    sums: &mut [f32],
-) -> usize {
-    // SAFETY: the caller's promise.
-    unsafe {
-        match left.min(S::FLOAT_TILE.0) {
-            12.. => tile::<S, 12, C>(s, weights, inputs, x, stride, sums),
-            6.. => tile::<S, 6, C>(s, weights, inputs, x, stride, sums),
-            4.. => tile::<S, 4, C>(s, weights, inputs, x, stride, sums),
-            2.. => tile::<S, 2, C>(s, weights, inputs, x, stride, sums),
-            _ => tile::<S, 1, C>(s, weights, inputs, x, stride, sums),
-        }
-    }
+    /// [R, C, 16] and maybe more
+    sums: &'a mut [f32],
 }
 
-/// Adds the products of `R` rows of `x`, `stride` apart, with `C` panels of weights to `sums`, [R, C, 16].
-///
-/// # Safety
-/// Panels and rows hold `inputs` inputs.
-#[inline(always)]
-unsafe fn tile<S: Simd, const R: usize, const C: usize>(
-    s: S,
-    weights: [*const f32; C],
-    inputs: usize,
-    x: *const f32,
-    stride: usize,
-    sums: &mut [f32],
-) -> usize {
-    if R > S::FLOAT_TILE.0 {
-        unreachable!("no tile has more rows");
-    }
-    let sums = &mut sums[..R * C * LANES];
-    let mut acc = [[s.zero(); C]; R];
-    for r in 0..R {
-        for c in 0..C {
-            acc[r][c] = s.read(&sums[(r * C + c) * LANES..]);
+impl<const R: usize, const C: usize> Kernel for DenseTile<'_, R, C> {
+    type Out = usize;
+
+    #[inline(always)]
+    fn run<S: Simd>(self, s: S) -> usize {
+        if R > S::FLOAT_TILE.0 {
+            unreachable!("no tile has more rows");
         }
-    }
-    for input in 0..inputs {
-        // SAFETY: the caller promises this many inputs in panels and rows.
-        unsafe {
-            let mut w = [s.zero(); C];
+        let sums = &mut self.sums[..R * C * LANES];
+        let mut acc = [[s.zero(); C]; R];
+        for r in 0..R {
             for c in 0..C {
-                w[c] = s.load(weights[c].add(input * LANES));
+                acc[r][c] = s.read(&sums[(r * C + c) * LANES..]);
             }
-            for r in 0..R {
-                let x = s.splat(*x.add(r * stride + input));
+        }
+        for input in 0..self.inputs {
+            // SAFETY: the maker's promise.
+            unsafe {
+                let mut w = [s.zero(); C];
                 for c in 0..C {
-                    acc[r][c] = s.fma(w[c], x, acc[r][c]);
+                    w[c] = s.load(self.weights[c].add(input * LANES));
+                }
+                for r in 0..R {
+                    let x = s.splat(*self.x.add(r * self.stride + input));
+                    for c in 0..C {
+                        acc[r][c] = s.fma(w[c], x, acc[r][c]);
+                    }
                 }
             }
         }
-    }
-    for r in 0..R {
-        for c in 0..C {
-            s.write(&mut sums[(r * C + c) * LANES..], acc[r][c]);
+        for r in 0..R {
+            for c in 0..C {
+                s.write(&mut sums[(r * C + c) * LANES..], acc[r][c]);
+            }
         }
+        R
     }
-    R
 }
 
 /// The `inputs` inputs of a block from `first` on as f32: where they lie, or written to `panel`.
 #[inline(always)]
-fn unpack<S: Simd>(
-    s: S,
-    format: Format,
-    block: &[u8],
-    first: usize,
-    inputs: usize,
-    panel: &mut [f32],
-) -> *const f32 {
+fn unpack<S: Simd>(s: S, format: Format, block: &[u8], first: usize, inputs: usize, panel: &mut [f32]) -> *const f32 {
     let panel = &mut panel[..inputs * LANES];
     match format {
         Format::Dense(Float::F32) => return block[first * LANES * 4..][..inputs * LANES * 4].as_ptr().cast(),

@@ -2,7 +2,7 @@
 
 use std::arch::x86_64::*;
 
-use super::{Dot32, LANES, Simd, kind};
+use super::{Dot32, Kernel, LANES, Simd, kind};
 
 /// Proof that the processor has AVX2, FMA and F16C.
 #[derive(Clone, Copy)]
@@ -37,6 +37,11 @@ impl Simd for Avx2 {
     const FLOAT_TILE: (usize, usize) = (6, 1);
     const SCORE_TILE: (usize, usize) = (2, 2);
 
+    #[inline(always)]
+    fn call<K: Kernel>(self, kernel: K) -> K::Out {
+        // SAFETY: the token proves that the processor has the features.
+        unsafe { enter(kernel) }
+    }
     #[inline(always)]
     fn splat(self, x: f32) -> V<__m256> {
         // SAFETY: as in `both`.
@@ -219,6 +224,12 @@ impl Simd for Avx2 {
         }
         dots
     }
+}
+
+#[inline(never)]
+#[target_feature(enable = "avx2,fma,f16c")]
+fn enter<K: Kernel>(kernel: K) -> K::Out {
+    kernel.run(Avx2(()))
 }
 
 /// Weights of at most 15: the 16-bit sums of eight pair products, at most 8 * 2 * 15 * 127, do not overflow.

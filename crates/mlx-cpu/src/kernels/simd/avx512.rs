@@ -2,7 +2,7 @@
 
 use std::arch::x86_64::*;
 
-use super::{Dot32, Simd, kind};
+use super::{Dot32, Kernel, Simd, kind};
 
 /// Proof that the processor has AVX-512 F, BW, VL and VNNI, and AVX2 with FMA and F16C.
 #[derive(Clone, Copy)]
@@ -33,6 +33,11 @@ impl Simd for Avx512 {
     const FLOAT_TILE: (usize, usize) = (12, 2);
     const SCORE_TILE: (usize, usize) = (6, 4);
 
+    #[inline(always)]
+    fn call<K: Kernel>(self, kernel: K) -> K::Out {
+        // SAFETY: the token proves that the processor has the features.
+        unsafe { enter(kernel) }
+    }
     #[inline(always)]
     fn splat(self, x: f32) -> __m512 {
         registers!(_mm512_set1_ps(x))
@@ -123,9 +128,7 @@ impl Simd for Avx512 {
     #[inline(always)]
     unsafe fn load_bf16(self, from: *const u16) -> __m512 {
         // SAFETY: the caller promises 16 values.
-        unsafe {
-            _mm512_castsi512_ps(_mm512_slli_epi32::<16>(_mm512_cvtepu16_epi32(_mm256_loadu_si256(from.cast()))))
-        }
+        unsafe { _mm512_castsi512_ps(_mm512_slli_epi32::<16>(_mm512_cvtepu16_epi32(_mm256_loadu_si256(from.cast())))) }
     }
     #[inline(always)]
     unsafe fn store_f16(self, to: *mut u16, a: __m512) {
@@ -217,6 +220,12 @@ unsafe fn dot32<const R: usize, const C: usize, const KIND: u8>(
         }
     }
     out
+}
+
+#[inline(never)]
+#[target_feature(enable = "avx2,fma,f16c,avx512f,avx512bw,avx512vl,avx512vnni")]
+fn enter<K: Kernel>(kernel: K) -> K::Out {
+    kernel.run(Avx512(()))
 }
 
 #[inline(always)]

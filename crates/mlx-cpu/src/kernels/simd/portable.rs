@@ -1,6 +1,6 @@
 //! The level every processor has: loops over arrays that the compiler vectorises.
 
-use super::{Dot32, LANES, Simd, kind};
+use super::{Dot32, Kernel, LANES, Simd, kind};
 use crate::kernels::float;
 
 /// The token of the portable level.
@@ -37,6 +37,10 @@ impl Simd for Portable {
     const FLOAT_TILE: (usize, usize) = (4, 1);
     const SCORE_TILE: (usize, usize) = (2, 1);
 
+    #[inline(never)]
+    fn call<K: Kernel>(self, kernel: K) -> K::Out {
+        kernel.run(self)
+    }
     #[inline(always)]
     fn splat(self, x: f32) -> V<f32> {
         V([x; LANES])

@@ -1,0 +1,73 @@
+//! `mettle serve`: a model behind HTTP until a signal ends it.
+
+use std::time::Duration;
+
+use mettle::{
+    engine::Limits,
+    server::{self, Config, Pool},
+};
+
+use crate::{
+    args::Serve,
+    error::Failure,
+    load::{self, Loaded, block_on},
+};
+
+pub fn serve(arguments: Serve) -> Result<(), Failure> {
+    block_on(async move {
+        // First the port: a model may take minutes to load, and a port in use is known at once.
+        let listener = server::bind(&arguments.host, arguments.port).await.map_err(|error| {
+            Failure::new(error.to_string()).hint("leave out --port to take the next free one from 8000")
+        })?;
+        let limits = limits(&arguments);
+        let loaded = load::load(arguments.model.as_deref(), &arguments.sources, &arguments.device, limits).await?;
+        let Loaded { model, names } = loaded;
+        eprintln!("serving {} at http://{}", names[0], listener.local_addr()?);
+        let config = Config {
+            max_body: arguments.max_body as usize * 1_000_000,
+            grace: Duration::from_secs(arguments.grace.into()),
+            ..Config::default()
+        };
+        let mut models = Pool::new();
+        models.insert(names, model);
+        server::run(listener, models, config, asked_to_stop()).await?;
+        Ok(())
+    })
+}
+
+fn limits(arguments: &Serve) -> Limits {
+    Limits {
+        rows: arguments.rows as usize,
+        waiting: arguments.queue as usize,
+        prefill_chunk: arguments.prefill_chunk as usize,
+        prefix_bytes: match arguments.prefix_memory {
+            Some(megabytes) => megabytes as usize * 1_000_000,
+            None => load::default_prefix_bytes(),
+        },
+    }
+}
+
+/// Ready at the first SIGTERM or Ctrl-C. A second one ends the process at once.
+async fn asked_to_stop() {
+    signal().await;
+    eprintln!("stopping: running answers may finish; the same signal again ends them now");
+    tokio::spawn(async {
+        signal().await;
+        std::process::exit(130);
+    });
+}
+
+async fn signal() {
+    use tokio::signal::unix::{SignalKind, signal};
+    let terminated = async {
+        match signal(SignalKind::terminate()) {
+            Ok(mut stream) => drop(stream.recv().await),
+            // Without a handler the signal ends the process by itself.
+            Err(_) => std::future::pending().await,
+        }
+    };
+    tokio::select! {
+        () = terminated => {}
+        _ = tokio::signal::ctrl_c() => {}
+    }
+}

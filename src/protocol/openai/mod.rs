@@ -1,0 +1,11 @@
+//! OpenAI's API: chat completions, the list of models, and the form of its errors.
+
+pub mod chat;
+pub mod error;
+mod fields;
+mod message;
+pub mod models;
+mod request;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,201 @@
+//! From a chat completion's body to a [`chat::Request`]. All validation is here; what the model alone can judge, such
+//! as the length of the prompt, is the chat layer's.
+
+use serde_json::{Map, Value};
+
+use super::{
+    chat::{Chunks, Reply},
+    fields::{Fields, expected},
+    message,
+};
+use crate::{
+    chat::{self, Overrides},
+    protocol::{Kind, Refusal},
+};
+
+/// The most stop strings of a request.
+const STOPS: usize = 16;
+
+const KNOWN: &str = "known are model, messages, stream, stream_options, max_tokens, max_completion_tokens, \
+    temperature, top_p, top_k, min_p, presence_penalty, frequency_penalty, repetition_penalty, logit_bias, seed, \
+    stop and chat_template_kwargs";
+
+/// A field's name, what it must be, and whether a value is that.
+type Harmless = (&'static str, &'static str, fn(&Value) -> bool);
+
+/// Fields that change nothing about the answer as long as they are what stands beside them.
+const BOOKKEEPING: &[Harmless] = &[
+    ("user", "a string", Value::is_string),
+    ("metadata", "an object", Value::is_object),
+    ("service_tier", "a string", Value::is_string),
+    ("safety_identifier", "a string", Value::is_string),
+    ("prompt_cache_key", "a string", Value::is_string),
+    ("store", "false, because nothing is stored here", |value| *value == false),
+    ("n", "1, because one answer is made for a request; send the request again for another", |value| *value == 1),
+    ("tools", "an empty list or none, because tools are not supported here", |value| {
+        value.as_array().is_some_and(Vec::is_empty)
+    }),
+    ("tool_choice", "\"none\" or \"auto\", because tools are not supported here", |value| {
+        value == "none" || value == "auto"
+    }),
+    ("parallel_tool_calls", "true or false", Value::is_boolean),
+    ("response_format", "{\"type\":\"text\"}, because JSON cannot be enforced here", |value| {
+        value
+            .as_object()
+            .is_some_and(|format| format.len() == 1 && format.get("type").is_some_and(|kind| kind == "text"))
+    }),
+    ("logprobs", "false, because log probabilities are not given here", |value| *value == false),
+    ("top_logprobs", "null, because log probabilities are not given here", |_| false),
+    ("modalities", "[\"text\"], because answers are text only", |value| {
+        value.as_array().is_some_and(|list| list.len() == 1 && list[0] == "text")
+    }),
+];
+
+/// A chat completion as it was asked for.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Request {
+    /// The model's name; `None` leaves the choice to the server.
+    pub model: Option<String>,
+    /// Whether the answer is sent as it comes.
+    pub stream: bool,
+    /// Whether a stream tells the usage at its end. A whole answer always does.
+    pub include_usage: bool,
+    pub chat: chat::Request,
+}
+
+impl Request {
+    /// Reads a body.
+    ///
+    /// # Errors
+    /// [`Kind::Invalid`], with the field if it is a field's fault.
+    pub fn from_wire(body: &[u8]) -> Result<Request, Refusal> {
+        let mut fields = Fields::of("", json(body)?)?;
+        let model = fields.string("model")?.filter(|name| !name.is_empty());
+        let messages = message::from_wire(fields.take("messages"))?;
+        let (stream, include_usage) = streaming(&mut fields)?;
+        let chat = chat::Request {
+            messages,
+            max_tokens: max_tokens(&mut fields)?,
+            sampling: sampling(&mut fields)?,
+            stop: stop(&mut fields)?,
+            template_variables: template_variables(&mut fields)?,
+        };
+        for (name, what, holds) in BOOKKEEPING {
+            fields.read(name, what, |value| holds(value).then_some(()))?;
+        }
+        fields.finish(KNOWN)?;
+        Ok(Request { model, stream, include_usage, chat })
+    }
+
+    /// How the answer to this request is written; `model` is the name that it gives.
+    pub fn reply(&self, model: &str) -> Reply {
+        let chunks = if self.include_usage { Chunks::WithUsage } else { Chunks::Plain };
+        Reply::new(model, chunks)
+    }
+}
+
+/// The JSON in a body. Errors say where it is not any.
+fn json(body: &[u8]) -> Result<Value, Refusal> {
+    let wrong = |message: String| Refusal::new(Kind::Invalid, message);
+    let text = std::str::from_utf8(body).map_err(|error| {
+        wrong(format!("the body is not UTF-8 at byte {}; send JSON encoded as UTF-8", error.valid_up_to()))
+    })?;
+    if text.trim_ascii().is_empty() {
+        return Err(wrong("the body is empty; send a JSON object".to_owned()));
+    }
+    serde_json::from_str(text).map_err(|error| wrong(format!("the body is not valid JSON: {error}")))
+}
+
+fn streaming(fields: &mut Fields) -> Result<(bool, bool), Refusal> {
+    let stream = fields.bool("stream")?.unwrap_or(false);
+    let Some(options) = fields.take("stream_options") else { return Ok((stream, false)) };
+    let mut options = Fields::of("stream_options", options)?;
+    let include_usage = options.bool("include_usage")?.unwrap_or(false);
+    let unpadded = |value: &Value| (*value == false).then_some(());
+    options.read("include_obfuscation", "false, because streams are not padded here", unpadded)?;
+    options.finish("known is include_usage")?;
+    if !stream {
+        let problem = "only a stream has these; send \"stream\": true as well, or leave them out";
+        return Err(Refusal::field("stream_options", problem));
+    }
+    Ok((stream, include_usage))
+}
+
+/// The newer name wins where both are given.
+fn max_tokens(fields: &mut Fields) -> Result<Option<usize>, Refusal> {
+    let mut read = |name| {
+        let count = |value: &Value| value.as_u64().filter(|&count| count > 0);
+        fields.read(name, "a whole number of at least 1", count)
+    };
+    let (old, new) = (read("max_tokens")?, read("max_completion_tokens")?);
+    Ok(new.or(old).map(|count| usize::try_from(count).unwrap_or(usize::MAX)))
+}
+
+fn sampling(fields: &mut Fields) -> Result<Overrides, Refusal> {
+    let penalty = |number| (-2.0..=2.0).contains(&number);
+    Ok(Overrides {
+        temperature: fields.number("temperature", "a number between 0 and 2", |t| (0.0..=2.0).contains(&t))?,
+        top_p: fields.number("top_p", "a number above 0, up to 1", |p| p > 0.0 && p <= 1.0)?,
+        top_k: fields.read("top_k", "a whole number of at least 0 (0 is off)", |k| u32::try_from(k.as_u64()?).ok())?,
+        min_p: fields.number("min_p", "a number between 0 and 1", |p| (0.0..=1.0).contains(&p))?,
+        repetition_penalty: fields.number("repetition_penalty", "a number above 0 (1 is off)", |by| by > 0.0)?,
+        presence_penalty: fields.number("presence_penalty", "a number between -2 and 2", penalty)?,
+        frequency_penalty: fields.number("frequency_penalty", "a number between -2 and 2", penalty)?,
+        logit_bias: logit_bias(fields)?,
+        seed: fields.read("seed", "a whole number", |seed| seed.as_u64().or(seed.as_i64().map(i64::cast_unsigned)))?,
+    })
+}
+
+fn logit_bias(fields: &mut Fields) -> Result<Vec<(u32, f32)>, Refusal> {
+    let what = "an object of numbers between -100 and 100 by token id";
+    let Some(value) = fields.take("logit_bias") else { return Ok(Vec::new()) };
+    let Value::Object(entries) = value else { return Err(expected("logit_bias", what, &value)) };
+    let read = |(id, bias): (String, Value)| {
+        let Ok(token) = id.parse::<u32>() else {
+            return Err(Refusal::field(
+                "logit_bias",
+                format!("{id:?} is not the id of a token, which is a whole number"),
+            ));
+        };
+        let number = bias.as_f64().filter(|bias| (-100.0..=100.0).contains(bias));
+        let number =
+            number.ok_or_else(|| expected(&format!("logit_bias.{id}"), "a number between -100 and 100", &bias))?;
+        Ok((token, number as f32))
+    };
+    entries.into_iter().map(read).collect()
+}
+
+fn stop(fields: &mut Fields) -> Result<Vec<String>, Refusal> {
+    let strings = match fields.take("stop") {
+        None => Vec::new(),
+        Some(Value::Array(strings)) if strings.len() <= STOPS => {
+            let numbered = strings.into_iter().enumerate();
+            let named = numbered.map(|(index, value)| (format!("stop[{index}]"), value));
+            named.map(|(path, value)| stop_string(&path, value)).collect::<Result<_, _>>()?
+        }
+        Some(Value::Array(strings)) => {
+            return Err(Refusal::field("stop", format!("expected at most {STOPS} strings, got {}", strings.len())));
+        }
+        Some(string @ Value::String(_)) => vec![stop_string("stop", string)?],
+        Some(other) => return Err(expected("stop", "a string or a list of strings", &other)),
+    };
+    Ok(strings)
+}
+
+fn stop_string(path: &str, value: Value) -> Result<String, Refusal> {
+    match value {
+        Value::String(string) if string.is_empty() => {
+            Err(Refusal::field(path, "an empty string would end every answer at once; leave it out"))
+        }
+        Value::String(string) => Ok(string),
+        other => Err(expected(path, "a string", &other)),
+    }
+}
+
+fn template_variables(fields: &mut Fields) -> Result<Map<String, Value>, Refusal> {
+    match fields.take("chat_template_kwargs") {
+        None => Ok(Map::new()),
+        Some(Value::Object(variables)) => Ok(variables),
+        Some(other) => Err(expected("chat_template_kwargs", "an object of variables for the chat template", &other)),
+    }
+}

@@ -1,0 +1,71 @@
+//! Why there is no answer, in nobody's words yet: the server makes a status of it, a vendor's folder a body.
+
+use crate::chat;
+
+/// A request that gets no answer, or an answer that came to no good end.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refusal {
+    pub kind: Kind,
+    /// Where in the request it lies, such as `messages[0].content`.
+    pub field: Option<String>,
+    /// What was wrong and what to do about it.
+    pub message: String,
+}
+
+/// Whose fault it is, and what the caller can do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// The request is wrong.
+    Invalid,
+    /// The prompt does not fit the model.
+    TooLong,
+    /// No such model here.
+    UnknownModel,
+    /// No such path here.
+    UnknownPath,
+    /// The path does not take this method.
+    Method,
+    /// The body is larger than the server takes.
+    TooLarge,
+    /// Too much to do; the same request may succeed in a moment.
+    Busy,
+    /// The server is closing.
+    Closing,
+    /// Our fault.
+    Internal,
+}
+
+impl Refusal {
+    /// A refusal that concerns the request as a whole.
+    pub fn new(kind: Kind, message: impl Into<String>) -> Refusal {
+        Refusal { kind, field: None, message: message.into() }
+    }
+
+    /// A wrong field. The message opens with its name.
+    pub fn field(field: impl Into<String>, problem: impl std::fmt::Display) -> Refusal {
+        let field = field.into();
+        Refusal { kind: Kind::Invalid, message: format!("{field}: {problem}"), field: Some(field) }
+    }
+
+    /// The server closed before the answer was complete.
+    pub fn closing() -> Refusal {
+        Refusal::from(chat::Error::Closing)
+    }
+}
+
+impl From<chat::Error> for Refusal {
+    fn from(error: chat::Error) -> Refusal {
+        let message = error.to_string();
+        match error {
+            chat::Error::Request { field, message } => {
+                // The chat layer tells a prompt that is too long apart from other wrong messages by its words alone.
+                let too_long = field == "messages" && message.contains("model's context holds");
+                let kind = if too_long { Kind::TooLong } else { Kind::Invalid };
+                Refusal { kind, field: Some(field.to_owned()), message }
+            }
+            chat::Error::Busy { .. } => Refusal::new(Kind::Busy, message),
+            chat::Error::Closing => Refusal::new(Kind::Closing, message),
+            chat::Error::Internal(_) => Refusal::new(Kind::Internal, message),
+        }
+    }
+}

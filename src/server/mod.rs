@@ -1,0 +1,129 @@
+//! HTTP: sockets, routes, and who is asked what. Reads bytes, leaves their meaning to `protocol`, and sends what it
+//! makes of the model's events.
+//!
+//! The main path: [`bind`] takes a port, [`run`] serves the models of a [`Pool`] there until it is told to stop; a
+//! chat completion goes through `routes::chat` to a model and back through `reply`.
+
+mod body;
+mod error;
+mod pool;
+mod reply;
+mod routes;
+
+use std::{
+    future::{Future, IntoFuture},
+    io,
+    net::SocketAddr,
+    pin::pin,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use axum::serve::ListenerExt;
+use tokio::{net::TcpListener, sync::oneshot, time::timeout};
+
+pub use error::Error;
+pub use pool::Pool;
+
+/// The ports that are tried where none was asked for.
+const PORTS: std::ops::RangeInclusive<u16> = 8000..=8099;
+
+/// How long what was last written may take to reach its readers when the server closes.
+const LAST_WORDS: Duration = Duration::from_secs(1);
+
+/// What the server allows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Config {
+    /// The largest request body, in bytes.
+    pub max_body: usize,
+    /// How long running answers may go on after the shutdown began.
+    pub grace: Duration,
+    /// A stream that has nothing to say for this long sends a sign of life.
+    pub keep_alive: Duration,
+}
+
+impl Default for Config {
+    fn default() -> Config {
+        Config { max_body: 32_000_000, grace: Duration::from_secs(30), keep_alive: Duration::from_secs(15) }
+    }
+}
+
+/// What every route can reach.
+#[derive(Clone)]
+struct App(Arc<Shared>);
+
+struct Shared {
+    models: Pool,
+    config: Config,
+    started: Instant,
+}
+
+/// Takes a port to listen at: the one given, or the first free one from 8000. Port 0 is any free port.
+///
+/// # Errors
+/// The host is no address of this machine, or the port cannot be had.
+pub async fn bind(host: &str, port: Option<u16>) -> Result<TcpListener, Error> {
+    if let Some(port) = port {
+        let address = resolve(host, port).await?;
+        return TcpListener::bind(address).await.map_err(|source| Error::of_bind(address, source));
+    }
+    for port in PORTS {
+        let address = resolve(host, port).await?;
+        match TcpListener::bind(address).await {
+            Err(source) if source.kind() == io::ErrorKind::AddrInUse => {}
+            bound => return bound.map_err(|source| Error::of_bind(address, source)),
+        }
+    }
+    Err(Error::NoFreePort { host: host.to_owned(), first: *PORTS.start(), last: *PORTS.end() })
+}
+
+/// The one address that a host's name means here. Listening at whichever of several is free would hide that another
+/// server has the port.
+async fn resolve(host: &str, port: u16) -> Result<SocketAddr, Error> {
+    let bare = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
+    let unknown = |reason: String| Error::Host { host: host.to_owned(), reason };
+    let mut addresses = tokio::net::lookup_host((bare, port)).await.map_err(|error| unknown(error.to_string()))?;
+    addresses.next().ok_or_else(|| unknown("it has no address".to_owned()))
+}
+
+/// Serves until `shutdown` is ready. Then no connection is taken any more, running answers may finish within the
+/// grace, what is left is ended with an error of its own, and the models' engines are closed.
+///
+/// # Errors
+/// The listener broke.
+pub async fn run(
+    listener: TcpListener,
+    models: Pool,
+    config: Config,
+    shutdown: impl Future<Output = ()>,
+) -> io::Result<()> {
+    let app = App(Arc::new(Shared { models, config, started: Instant::now() }));
+    // Frames of a stream are small and each is awaited: they must not wait for one another.
+    let listener = listener.tap_io(|connection| {
+        // A connection that refuses the option is slower, or gone already, and its reads say so.
+        let _ = connection.set_nodelay(true);
+    });
+    let (stop, stopped) = oneshot::channel::<()>();
+    let serving = axum::serve(listener, routes::router(app.clone())).with_graceful_shutdown(async {
+        let _ = stopped.await;
+    });
+    let mut serving = pin!(serving.into_future());
+    tokio::select! {
+        ended = &mut serving => return ended,
+        () = shutdown => {}
+    }
+    drop(stop);
+    let drained = timeout(config.grace, &mut serving).await;
+    close(app).await;
+    match drained {
+        Ok(ended) => ended,
+        // Closing the engines ended every answer; a connection that is still there then has no reader.
+        Err(_) => timeout(LAST_WORDS, serving).await.unwrap_or(Ok(())),
+    }
+}
+
+/// Closes the engines. That joins their threads, so it is kept off the runtime's.
+async fn close(app: App) {
+    // The one way for this to fail is a panic, which was reported when it happened.
+    let _ = tokio::task::spawn_blocking(move || app.0.models.close()).await;
+}
