@@ -33,12 +33,7 @@ pub async fn pull(arguments: Pull) -> Result<(), Failure> {
 }
 
 /// Resolves, downloads if need be, and loads. Without a name, the starter model, and a word on what else would fit.
-pub async fn load(
-    name: Option<&str>,
-    sources: &Sources,
-    device: &Device,
-    limits: Limits,
-) -> Result<Loaded, Failure> {
+pub async fn load(name: Option<&str>, sources: &Sources, device: &Device, limits: Limits) -> Result<Loaded, Failure> {
     let hub = hub(sources)?;
     if name.is_none() {
         eprintln!("{}", suggestion(&hub));

@@ -32,11 +32,7 @@ pub async fn pull(hub: &Hub, name: &str, update: bool) -> Result<PathBuf, Error>
     let source = hub.resolve(name)?;
     let display = Display::new(&source.name);
     let show = |event| display.show(event);
-    let path = if update {
-        hub.update(&source, &show).await
-    } else {
-        hub.fetch(&source, &show).await
-    };
+    let path = if update { hub.update(&source, &show).await } else { hub.fetch(&source, &show).await };
     display.bar.finish_and_clear();
     let path = path?;
     println!("{} is here: {}", source.name, path.display());
@@ -61,11 +57,7 @@ impl Display {
             false => ProgressBar::with_draw_target(None, ProgressDrawTarget::hidden()),
         };
         bar.set_style(style("{spinner} {msg}"));
-        Display {
-            name: name.to_string(),
-            bar,
-            state: Mutex::new(State { total: None, tenth: 1 }),
-        }
+        Display { name: name.to_string(), bar, state: Mutex::new(State { total: None, tenth: 1 }) }
     }
 
     fn show(&self, event: Event) {

@@ -7,6 +7,8 @@ use mettle::{
     server::{self, Config, Pool},
 };
 
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
 use crate::{
     args::Serve,
     error::Failure,
@@ -22,6 +24,8 @@ pub fn serve(arguments: Serve) -> Result<(), Failure> {
         let limits = limits(&arguments);
         let loaded = load::load(arguments.model.as_deref(), &arguments.sources, &arguments.device, limits).await?;
         let Loaded { model, names } = loaded;
+        // Before anybody is told that the server is there: whoever hears it may send the signal at once.
+        let signals = Signals::new()?;
         eprintln!("serving {} at http://{}", names[0], listener.local_addr()?);
         let config = Config {
             max_body: arguments.max_body as usize * 1_000_000,
@@ -30,7 +34,7 @@ pub fn serve(arguments: Serve) -> Result<(), Failure> {
         };
         let mut models = Pool::new();
         models.insert(names, model);
-        server::run(listener, models, config, asked_to_stop()).await?;
+        server::run(listener, models, config, asked_to_stop(signals)).await?;
         Ok(())
     })
 }
@@ -48,26 +52,30 @@ fn limits(arguments: &Serve) -> Limits {
 }
 
 /// Ready at the first SIGTERM or Ctrl-C. A second one ends the process at once.
-async fn asked_to_stop() {
-    signal().await;
+async fn asked_to_stop(mut signals: Signals) {
+    signals.next().await;
     eprintln!("stopping: running answers may finish; the same signal again ends them now");
-    tokio::spawn(async {
-        signal().await;
+    tokio::spawn(async move {
+        signals.next().await;
         std::process::exit(130);
     });
 }
 
-async fn signal() {
-    use tokio::signal::unix::{SignalKind, signal};
-    let terminated = async {
-        match signal(SignalKind::terminate()) {
-            Ok(mut stream) => drop(stream.recv().await),
-            // Without a handler the signal ends the process by itself.
-            Err(_) => std::future::pending().await,
+/// SIGTERM and Ctrl-C, from now on.
+struct Signals {
+    terminate: Signal,
+    interrupt: Signal,
+}
+
+impl Signals {
+    fn new() -> std::io::Result<Signals> {
+        Ok(Signals { terminate: signal(SignalKind::terminate())?, interrupt: signal(SignalKind::interrupt())? })
+    }
+
+    async fn next(&mut self) {
+        tokio::select! {
+            _ = self.terminate.recv() => {}
+            _ = self.interrupt.recv() => {}
         }
-    };
-    tokio::select! {
-        () = terminated => {}
-        _ = tokio::signal::ctrl_c() => {}
     }
 }

@@ -66,14 +66,18 @@ fn mlx() -> PathBuf {
         ("linux", "x86_64" | "aarch64") if cfg!(feature = "cuda") => &MLX_CUDA,
         ("linux", "x86_64" | "aarch64") => &MLX_CPU,
         ("macos", "aarch64") => &MLX_METAL,
-        (os, arch) => fail(&format!(
-            "there is no MLX wheel for {os} on {arch}; build MLX 0.32.2 yourself and set MLX_DIR to it."
-        )),
+        (os, arch) => {
+            fail(&format!("there is no MLX wheel for {os} on {arch}; build MLX 0.32.2 yourself and set MLX_DIR to it."))
+        }
     };
     let folder = unpacked(wheel);
     if wheel.package == MLX_CUDA.package && !folder.join("nvidia").exists() {
         pip(
-            &["install", "--no-deps", "--target", path(&folder)].iter().chain(CUDA_LIBRARIES).copied().collect::<Vec<_>>(),
+            &["install", "--no-deps", "--target", path(&folder)]
+                .iter()
+                .chain(CUDA_LIBRARIES)
+                .copied()
+                .collect::<Vec<_>>(),
             "NVIDIA's libraries",
         );
     }
@@ -106,7 +110,14 @@ fn unpacked(wheel: &Wheel) -> PathBuf {
     let (downloads, tree) = (work.join("wheel"), work.join("tree"));
     pip(
         &[
-            "download", "--no-deps", "--only-binary=:all:", "--require-hashes", "--dest", path(&downloads), "-r", path(&list),
+            "download",
+            "--no-deps",
+            "--only-binary=:all:",
+            "--require-hashes",
+            "--dest",
+            path(&downloads),
+            "-r",
+            path(&list),
         ],
         &format!("the package {} {}", wheel.package, wheel.version),
     );
@@ -188,7 +199,9 @@ fn mlx_c_source() -> PathBuf {
         Ok(answer) if answer.status.success() => answer.stdout,
         Ok(answer) => {
             eprintln!("{}", String::from_utf8_lossy(&answer.stderr));
-            fail("cargo could not fetch mlx-sys 0.7.0, which carries mlx-c's sources; check the network or cargo's registry settings.")
+            fail(
+                "cargo could not fetch mlx-sys 0.7.0, which carries mlx-c's sources; check the network or cargo's registry settings.",
+            )
         }
         Err(error) => fail(&format!("cargo could not be run for mlx-c's sources ({error}).")),
     };
@@ -258,6 +271,7 @@ fn bindings(mlx_c: &Path) {
         };
         builder = builder.clang_arg(format!("-I{}", String::from_utf8_lossy(&answer.stdout).trim()));
     }
-    let bindings = builder.generate().unwrap_or_else(|error| fail(&format!("bindgen could not read mlx-c's headers: {error}")));
+    let bindings =
+        builder.generate().unwrap_or_else(|error| fail(&format!("bindgen could not read mlx-c's headers: {error}")));
     bindings.write_to_file(out_dir().join("bindings.rs")).expect("OUT_DIR can be written");
 }

@@ -27,13 +27,7 @@ impl Model {
         stop_tokens: Vec<u32>,
         engine: Engine,
     ) -> Model {
-        Model {
-            tokenizer: Arc::new(tokenizer),
-            template,
-            defaults,
-            stop_tokens,
-            engine,
-        }
+        Model { tokenizer: Arc::new(tokenizer), template, defaults, stop_tokens, engine }
     }
 
     /// Starts an answer. Renders and tokenises on the calling thread, which takes milliseconds for a long prompt.
@@ -41,28 +35,17 @@ impl Model {
         let prompt = self.prompt(request)?;
         let prompt_tokens = prompt.len();
         let (sender, steps) = unbounded_channel();
-        self.engine
-            .submit(self.job(request, prompt, sender)?)
-            .map_err(|error| match error {
-                SubmitError::Full { waiting, limit } => Error::Busy { waiting, limit },
-                SubmitError::Closed => Error::Closing,
-            })?;
+        self.engine.submit(self.job(request, prompt, sender)?).map_err(|error| match error {
+            SubmitError::Full { waiting, limit } => Error::Busy { waiting, limit },
+            SubmitError::Closed => Error::Closing,
+        })?;
         let text = Text::new(Arc::clone(&self.tokenizer), &request.stop);
-        Ok(Events {
-            steps: Some(steps),
-            text,
-            ready: VecDeque::new(),
-            prompt_tokens,
-            completion_tokens: 0,
-        })
+        Ok(Events { steps: Some(steps), text, ready: VecDeque::new(), prompt_tokens, completion_tokens: 0 })
     }
 
     /// The tokens of a request's prompt: at least one, and fewer than the context holds.
     pub fn prompt(&self, request: &Request) -> Result<Vec<u32>, Error> {
-        let wrong = |message: String| Error::Request {
-            field: "messages",
-            message,
-        };
+        let wrong = |message: String| Error::Request { field: "messages", message };
         if request.messages.is_empty() {
             return Err(wrong("there are no messages; send at least one".to_owned()));
         }
@@ -74,15 +57,10 @@ impl Model {
         let prompt = self.tokenizer.encode(&template.render(request)?, false)?;
         let (length, context) = (prompt.len(), self.context());
         if prompt.is_empty() {
-            return Err(wrong(
-                "the model's chat template makes nothing of these messages".to_owned(),
-            ));
+            return Err(wrong("the model's chat template makes nothing of these messages".to_owned()));
         }
         if length >= context {
-            return Err(wrong(format!(
-                "the prompt is {length} tokens long, but the model's context holds {context} tokens, prompt and answer \
-                 together; shorten the messages"
-            )));
+            return Err(Error::TooLong { prompt: length, context });
         }
         Ok(prompt)
     }
@@ -90,10 +68,7 @@ impl Model {
     fn job(&self, request: &Request, prompt: Vec<u32>, steps: UnboundedSender<Step>) -> Result<Job, Error> {
         if request.max_tokens == Some(0) {
             let message = "max_tokens is 0; an answer has at least 1 token".to_owned();
-            return Err(Error::Request {
-                field: "max_tokens",
-                message,
-            });
+            return Err(Error::Request { field: "max_tokens", message });
         }
         let left = self.context() - prompt.len();
         Ok(Job {
@@ -141,11 +116,7 @@ struct Text {
 
 impl Text {
     fn new(tokenizer: Arc<Tokenizer>, stop: &[String]) -> Text {
-        Text {
-            tokenizer,
-            decoder: Decoder::default(),
-            stop: StopStrings::new(stop),
-        }
+        Text { tokenizer, decoder: Decoder::default(), stop: StopStrings::new(stop) }
     }
 }
 
@@ -172,10 +143,7 @@ impl Events {
     fn take(&mut self, step: Option<Step>) {
         match step {
             Some(Step::Started { cached }) => {
-                self.ready.push_back(Event::Started {
-                    prompt_tokens: self.prompt_tokens,
-                    cached_tokens: cached,
-                });
+                self.ready.push_back(Event::Started { prompt_tokens: self.prompt_tokens, cached_tokens: cached });
             }
             Some(Step::Token(token)) => {
                 self.completion_tokens += 1;
@@ -193,9 +161,7 @@ impl Events {
                 }
                 self.finish(if stopped { Reason::Stop } else { reason(finish) });
             }
-            None => self.finish(Reason::Failed(
-                "the engine ended without finishing the answer".to_owned(),
-            )),
+            None => self.finish(Reason::Failed("the engine ended without finishing the answer".to_owned())),
         }
     }
 
@@ -215,10 +181,7 @@ impl Events {
     /// Ends the answer and, by dropping the receiver, the job.
     fn finish(&mut self, reason: Reason) {
         self.steps = None;
-        self.ready.push_back(Event::Finished {
-            reason,
-            completion_tokens: self.completion_tokens,
-        });
+        self.ready.push_back(Event::Finished { reason, completion_tokens: self.completion_tokens });
     }
 }
 

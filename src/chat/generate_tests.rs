@@ -13,16 +13,7 @@ fn events(stop: &[&str]) -> (UnboundedSender<Step>, Events) {
     let (sender, steps) = unbounded_channel();
     let stop: Vec<String> = stop.iter().map(|stop| (*stop).to_owned()).collect();
     let text = Text::new(Arc::new(load(byte_level("smollm"))), &stop);
-    (
-        sender,
-        Events {
-            steps: Some(steps),
-            text,
-            ready: VecDeque::new(),
-            prompt_tokens: 5,
-            completion_tokens: 0,
-        },
-    )
+    (sender, Events { steps: Some(steps), text, ready: VecDeque::new(), prompt_tokens: 5, completion_tokens: 0 })
 }
 
 /// Sends a token for each byte.
@@ -38,10 +29,7 @@ fn collect(mut events: Events) -> (String, Event) {
     loop {
         match events.blocking_next().unwrap() {
             Event::Text(part) => text.push_str(&part),
-            Event::Started {
-                prompt_tokens,
-                cached_tokens,
-            } => assert_eq!((prompt_tokens, cached_tokens), (5, 2)),
+            Event::Started { prompt_tokens, cached_tokens } => assert_eq!((prompt_tokens, cached_tokens), (5, 2)),
             finished @ Event::Finished { .. } => {
                 assert_eq!(events.blocking_next(), None);
                 return (text, finished);
@@ -57,16 +45,7 @@ fn check(stop: &[&str], bytes: &[u8], finish: Finish, expected: (&str, Reason, u
     sender.send(Step::Finished(finish)).unwrap();
     let (text, finished) = collect(events);
     let (expected, reason, completion_tokens) = expected;
-    assert_eq!(
-        (text.as_str(), finished),
-        (
-            expected,
-            Event::Finished {
-                reason,
-                completion_tokens
-            }
-        )
-    );
+    assert_eq!((text.as_str(), finished), (expected, Event::Finished { reason, completion_tokens }));
 }
 
 #[test]
@@ -77,18 +56,8 @@ fn answers() {
     check(&["###"], b"a##", Finish::Stop, ("a##", Reason::Stop, 3));
     check(&["ü"], "grüß".as_bytes(), Finish::Length, ("gr", Reason::Stop, 4));
     check(&["\u{fffd}"], b"a\xe2", Finish::Length, ("a", Reason::Stop, 2));
-    check(
-        &["x"],
-        b"abx",
-        Finish::Failed("no memory".into()),
-        ("ab", Reason::Stop, 3),
-    );
-    check(
-        &[],
-        b"a",
-        Finish::Failed("no memory".into()),
-        ("a", Reason::Failed("no memory".into()), 1),
-    );
+    check(&["x"], b"abx", Finish::Failed("no memory".into()), ("ab", Reason::Stop, 3));
+    check(&[], b"a", Finish::Failed("no memory".into()), ("a", Reason::Failed("no memory".into()), 1));
     check(&[], b"a", Finish::Closing, ("a", Reason::Closing, 1));
 }
 
@@ -98,13 +67,7 @@ fn a_stop_string_cancels_the_job() {
     send(&sender, b"ab");
     assert_eq!(events.blocking_next(), Some(Event::Text("a".into())));
     assert!(!sender.is_closed());
-    assert_eq!(
-        events.blocking_next(),
-        Some(Event::Finished {
-            reason: Reason::Stop,
-            completion_tokens: 2
-        })
-    );
+    assert_eq!(events.blocking_next(), Some(Event::Finished { reason: Reason::Stop, completion_tokens: 2 }));
     assert!(sender.is_closed());
     assert_eq!(events.blocking_next(), None);
 }
@@ -124,16 +87,7 @@ fn an_engine_that_vanishes_fails_the_answer() {
     drop(sender);
     let (text, finished) = collect(events);
     assert_eq!(text, "a");
-    assert!(
-        matches!(
-            finished,
-            Event::Finished {
-                reason: Reason::Failed(_),
-                completion_tokens: 1
-            }
-        ),
-        "{finished:?}"
-    );
+    assert!(matches!(finished, Event::Finished { reason: Reason::Failed(_), completion_tokens: 1 }), "{finished:?}");
 }
 
 #[test]
@@ -150,37 +104,16 @@ const TEMPLATE: &str = "{{ messages[0].content }}";
 /// A model of 32 tokens of context that answers "Hé!" and ends, byte by byte.
 fn model(template: Option<&str>, limits: Limits) -> (Model, Log) {
     let answer = "Hé!".bytes().map(|byte| 3 + u32::from(byte)).chain([1]).collect();
-    let script = Script {
-        answer,
-        vocabulary: 261,
-        context: 32,
-        ..Script::default()
-    };
+    let script = Script { answer, vocabulary: 261, context: 32, ..Script::default() };
     let log = script.log.clone();
     let engine = Engine::start(limits, move || Ok::<_, String>(Scripted(script))).unwrap();
     let template = template.map(|source| Template::new(source.to_owned(), None, None).unwrap());
-    (
-        Model::new(
-            load(byte_level("smollm")),
-            template,
-            Overrides::default(),
-            vec![1],
-            engine,
-        ),
-        log,
-    )
+    (Model::new(load(byte_level("smollm")), template, Overrides::default(), vec![1], engine), log)
 }
 
 fn ask(content: &str) -> Request {
-    let message = Message {
-        role: Role::User,
-        content: content.to_owned(),
-        name: None,
-    };
-    Request {
-        messages: vec![message],
-        ..Request::default()
-    }
+    let message = Message { role: Role::User, content: content.to_owned(), name: None };
+    Request { messages: vec![message], ..Request::default() }
 }
 
 /// The whole answer: what `Started` says, the text, what `Finished` says.
@@ -190,10 +123,7 @@ fn answer(model: &Model, request: &Request) -> (usize, String, Reason, usize) {
         match event {
             Event::Started { prompt_tokens, .. } => prompt = prompt_tokens,
             Event::Text(part) => text.push_str(&part),
-            Event::Finished {
-                reason,
-                completion_tokens,
-            } => return (prompt, text, reason, completion_tokens),
+            Event::Finished { reason, completion_tokens } => return (prompt, text, reason, completion_tokens),
         }
     }
     panic!("an answer without an end");
@@ -204,25 +134,16 @@ fn a_model_answers() {
     let (model, _) = model(Some(TEMPLATE), Limits::default());
     assert_eq!(model.prompt(&ask("hi<|e|>")).unwrap(), [3 + 104, 3 + 105, 1]);
     assert_eq!(answer(&model, &ask("hi")), (2, "Hé!".into(), Reason::Stop, 4));
-    let short = Request {
-        max_tokens: Some(2),
-        ..ask("hi")
-    };
+    let short = Request { max_tokens: Some(2), ..ask("hi") };
     assert_eq!(answer(&model, &short), (2, "H\u{fffd}".into(), Reason::Length, 2));
-    let stopped = Request {
-        stop: vec!["é".into()],
-        ..ask("hi")
-    };
+    let stopped = Request { stop: vec!["é".into()], ..ask("hi") };
     assert_eq!(answer(&model, &stopped), (2, "H".into(), Reason::Stop, 3));
 }
 
 #[test]
 fn an_answer_is_cut_to_what_the_context_leaves() {
     let (model, _) = model(Some(TEMPLATE), Limits::default());
-    let request = Request {
-        max_tokens: Some(1000),
-        ..ask(&"x".repeat(30))
-    };
+    let request = Request { max_tokens: Some(1000), ..ask(&"x".repeat(30)) };
     assert_eq!(answer(&model, &request), (30, "H\u{fffd}".into(), Reason::Length, 2));
 }
 
@@ -242,48 +163,23 @@ fn requests_that_are_refused() {
     check(Some(TEMPLATE), Request::default(), "messages", "no messages");
     check(None, ask("hi"), "messages", "no chat template");
     check(Some(TEMPLATE), ask(""), "messages", "makes nothing");
-    check(
-        Some(TEMPLATE),
-        ask(&"x".repeat(32)),
-        "messages",
-        "32 tokens long, but the model's context holds 32",
-    );
     check(Some("{{ raise_exception('no!') }}"), ask("hi"), "messages", "no!");
-    check(
-        Some(TEMPLATE),
-        Request {
-            max_tokens: Some(0),
-            ..ask("hi")
-        },
-        "max_tokens",
-        "at least 1",
-    );
-    let sampling = Overrides {
-        logit_bias: vec![(261, 1.0)],
-        ..Overrides::default()
-    };
-    check(
-        Some(TEMPLATE),
-        Request { sampling, ..ask("hi") },
-        "logit_bias",
-        "token 261",
-    );
+    check(Some(TEMPLATE), Request { max_tokens: Some(0), ..ask("hi") }, "max_tokens", "at least 1");
+    let sampling = Overrides { logit_bias: vec![(261, 1.0)], ..Overrides::default() };
+    check(Some(TEMPLATE), Request { sampling, ..ask("hi") }, "logit_bias", "token 261");
 }
 
 #[test]
 fn an_engine_that_takes_no_more() {
-    let (model, _) = model(
-        Some(TEMPLATE),
-        Limits {
-            rows: 0,
-            waiting: 0,
-            ..Limits::default()
-        },
-    );
-    assert_eq!(
-        model.generate(&ask("hi")).unwrap_err(),
-        Error::Busy { waiting: 0, limit: 0 }
-    );
+    let (model, _) = model(Some(TEMPLATE), Limits { rows: 0, waiting: 0, ..Limits::default() });
+    assert_eq!(model.generate(&ask("hi")).unwrap_err(), Error::Busy { waiting: 0, limit: 0 });
     model.engine().close(Duration::ZERO);
     assert_eq!(model.generate(&ask("hi")).unwrap_err(), Error::Closing);
+}
+
+#[test]
+fn a_prompt_that_fills_the_context_is_refused_with_both_numbers() {
+    let (model, log) = model(Some(TEMPLATE), Limits::default());
+    assert_eq!(model.generate(&ask(&"x".repeat(32))).unwrap_err(), Error::TooLong { prompt: 32, context: 32 });
+    assert!(log.passes().is_empty());
 }

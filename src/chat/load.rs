@@ -32,12 +32,6 @@ impl Model {
             repetition_penalty: generation.repetition_penalty,
             ..Overrides::default()
         };
-        Ok(Model::new(
-            tokenizer,
-            template,
-            defaults,
-            generation.eos_token_ids,
-            engine,
-        ))
+        Ok(Model::new(tokenizer, template, defaults, generation.eos_token_ids, engine))
     }
 }

@@ -22,12 +22,7 @@ impl Dumps {
             None if self.indent.is_some() => (",", ": "),
             None => (", ", ": "),
         };
-        let mut writer = Writer {
-            dumps: self,
-            item,
-            key,
-            out: String::new(),
-        };
+        let mut writer = Writer { dumps: self, item, key, out: String::new() };
         writer.value(value, 0);
         writer.out
     }
@@ -141,20 +136,12 @@ mod tests {
             "{\"b\": [1, 2.0, true, null], \"a\": {\"é\\\"\\n\": \"\u{1f600}\"}, \"e\": [], \"o\": {}}",
         );
         check(
-            Dumps {
-                indent: Some(2),
-                sort_keys: true,
-                ..Dumps::default()
-            },
+            Dumps { indent: Some(2), sort_keys: true, ..Dumps::default() },
             "{\n  \"a\": {\n    \"é\\\"\\n\": \"\u{1f600}\"\n  },\n  \"b\": [\n    1,\n    2.0,\n    true,\n    null\n  ],\n  \
              \"e\": [],\n  \"o\": {}\n}",
         );
         check(
-            Dumps {
-                separators: Some((",".into(), ":".into())),
-                ensure_ascii: true,
-                ..Dumps::default()
-            },
+            Dumps { separators: Some((",".into(), ":".into())), ensure_ascii: true, ..Dumps::default() },
             "{\"b\":[1,2.0,true,null],\"a\":{\"\\u00e9\\\"\\n\":\"\\ud83d\\ude00\"},\"e\":[],\"o\":{}}",
         );
     }

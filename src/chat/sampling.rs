@@ -12,11 +12,7 @@ const TOP_P: f32 = 1.0;
 
 /// Resolves a request's sampling field by field. `vocabulary` is the number of token ids.
 pub(super) fn resolve(request: &Overrides, model: &Overrides, vocabulary: usize) -> Result<Sampling, Error> {
-    let logit_bias = if request.logit_bias.is_empty() {
-        &model.logit_bias
-    } else {
-        &request.logit_bias
-    };
+    let logit_bias = if request.logit_bias.is_empty() { &model.logit_bias } else { &request.logit_bias };
     Ok(Sampling {
         temperature: request.temperature.or(model.temperature).unwrap_or(TEMPERATURE),
         top_k: request.top_k.or(model.top_k).unwrap_or(0),
@@ -31,10 +27,7 @@ pub(super) fn resolve(request: &Overrides, model: &Overrides, vocabulary: usize)
 }
 
 fn check_bias(bias: &[(u32, f32)], vocabulary: usize) -> Result<Vec<(u32, f32)>, Error> {
-    let wrong = |message: String| Error::Request {
-        field: "logit_bias",
-        message,
-    };
+    let wrong = |message: String| Error::Request { field: "logit_bias", message };
     let mut checked = BTreeMap::new();
     for &(id, value) in bias {
         if id as usize >= vocabulary {
@@ -61,27 +54,12 @@ mod tests {
 
     #[test]
     fn request_then_model_then_mettle() {
-        let request = Overrides {
-            temperature: Some(0.0),
-            ..Overrides::default()
-        };
-        let model = Overrides {
-            temperature: Some(0.6),
-            top_k: Some(20),
-            seed: Some(3),
-            ..Overrides::default()
-        };
+        let request = Overrides { temperature: Some(0.0), ..Overrides::default() };
+        let model = Overrides { temperature: Some(0.6), top_k: Some(20), seed: Some(3), ..Overrides::default() };
         let sampling = resolve(&request, &model, 10).unwrap();
-        assert_eq!(
-            (sampling.temperature, sampling.top_k, sampling.top_p, sampling.seed),
-            (0.0, 20, 1.0, 3)
-        );
+        assert_eq!((sampling.temperature, sampling.top_k, sampling.top_p, sampling.seed), (0.0, 20, 1.0, 3));
         let sampling = resolve(&Overrides::default(), &Overrides::default(), 10).unwrap();
-        let expected = Sampling {
-            temperature: 1.0,
-            seed: sampling.seed,
-            ..Sampling::default()
-        };
+        let expected = Sampling { temperature: 1.0, seed: sampling.seed, ..Sampling::default() };
         assert_eq!(sampling, expected);
     }
 
@@ -93,24 +71,12 @@ mod tests {
     #[test]
     fn logit_bias() {
         let resolve = |bias: &[(u32, f32)]| {
-            let request = Overrides {
-                logit_bias: bias.to_vec(),
-                ..Overrides::default()
-            };
+            let request = Overrides { logit_bias: bias.to_vec(), ..Overrides::default() };
             super::resolve(&request, &Overrides::default(), 10)
         };
-        assert_eq!(
-            resolve(&[(9, 1.0), (2, -1.0)]).unwrap().logit_bias,
-            [(2, -1.0), (9, 1.0)]
-        );
+        assert_eq!(resolve(&[(9, 1.0), (2, -1.0)]).unwrap().logit_bias, [(2, -1.0), (9, 1.0)]);
         for bias in [&[(10, 1.0)][..], &[(3, 1.0), (3, 2.0)]] {
-            let Err(Error::Request {
-                field: "logit_bias",
-                message,
-            }) = resolve(bias)
-            else {
-                panic!("{bias:?}")
-            };
+            let Err(Error::Request { field: "logit_bias", message }) = resolve(bias) else { panic!("{bias:?}") };
             assert!(message.contains(&bias[0].0.to_string()), "{message}");
         }
     }

@@ -22,10 +22,7 @@ impl StopStrings {
     /// Empty strings stop nothing.
     pub(super) fn new(strings: &[String]) -> StopStrings {
         let strings = strings.iter().filter(|string| !string.is_empty()).cloned().collect();
-        StopStrings {
-            strings,
-            held: String::new(),
-        }
+        StopStrings { strings, held: String::new() }
     }
 
     pub(super) fn push(&mut self, chunk: &str) -> Watched {
@@ -36,10 +33,7 @@ impl StopStrings {
             return Watched { text, stopped: true };
         }
         let keep = self.held.split_off(self.certain());
-        Watched {
-            text: std::mem::replace(&mut self.held, keep),
-            stopped: false,
-        }
+        Watched { text: std::mem::replace(&mut self.held, keep), stopped: false }
     }
 
     /// The text held back, at the end of the stream.
@@ -61,13 +55,9 @@ impl StopStrings {
         let longest = self.strings.iter().map(String::len).max().unwrap_or(0);
         let from = self.held.len().saturating_sub(longest.saturating_sub(1));
         let begins = |start: usize| {
-            self.held
-                .get(start..)
-                .is_some_and(|end| self.strings.iter().any(|string| string.starts_with(end)))
+            self.held.get(start..).is_some_and(|end| self.strings.iter().any(|string| string.starts_with(end)))
         };
-        (from..self.held.len())
-            .find(|&start| begins(start))
-            .unwrap_or(self.held.len())
+        (from..self.held.len()).find(|&start| begins(start)).unwrap_or(self.held.len())
     }
 }
 
@@ -103,11 +93,7 @@ mod tests {
             (&["aab"], "aaab", "a", true),
             (&["é!"], "caf\u{e8}é!", "caf\u{e8}", true),
         ] {
-            assert_eq!(
-                watch(stops, [text]),
-                (expected.to_owned(), stopped),
-                "{stops:?} in {text:?}"
-            );
+            assert_eq!(watch(stops, [text]), (expected.to_owned(), stopped), "{stops:?} in {text:?}");
         }
     }
 
@@ -124,9 +110,7 @@ mod tests {
     fn any_chunking_gives_the_same() {
         let mut state = 1u64;
         let mut random = |below: usize| {
-            state = state
-                .wrapping_mul(6_364_136_223_846_793_005)
-                .wrapping_add(1_442_695_040_888_963_407);
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
             (state >> 33) as usize % below
         };
         let mut stops_met = 0;

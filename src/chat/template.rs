@@ -41,12 +41,7 @@ impl Template {
         environment
             .add_template_owned(NAME, without_generation_blocks(&source))
             .map_err(|error| LoadError::Template(error.to_string()))?;
-        Ok(Template {
-            environment,
-            bos_token,
-            eos_token,
-            knows_developer,
-        })
+        Ok(Template { environment, bos_token, eos_token, knows_developer })
     }
 
     /// The prompt for a conversation, up to where the answer begins. A developer's message is rendered as the
@@ -70,38 +65,18 @@ impl Template {
             ("tools".to_owned(), Value::from(())),
             ("documents".to_owned(), Value::from(())),
         ];
-        variables.extend(
-            self.bos_token
-                .as_deref()
-                .map(|token| ("bos_token".to_owned(), Value::from(token))),
-        );
-        variables.extend(
-            self.eos_token
-                .as_deref()
-                .map(|token| ("eos_token".to_owned(), Value::from(token))),
-        );
+        variables.extend(self.bos_token.as_deref().map(|token| ("bos_token".to_owned(), Value::from(token))));
+        variables.extend(self.eos_token.as_deref().map(|token| ("eos_token".to_owned(), Value::from(token))));
         if request.template_variables.contains_key("messages") {
             let message =
                 "the template's variable \"messages\" is the conversation itself and cannot be set".to_owned();
-            return Err(Error::Request {
-                field: "template_variables",
-                message,
-            });
+            return Err(Error::Request { field: "template_variables", message });
         }
         // Later entries of the same name win.
-        variables.extend(
-            request
-                .template_variables
-                .iter()
-                .map(|(name, value)| (name.clone(), Value::from(Serde(value)))),
-        );
-        let template = self
-            .environment
-            .get_template(NAME)
-            .expect("a template that is not there is a bug");
-        template
-            .render(Value::from_pairs(variables))
-            .map_err(|error| refused(&error))
+        variables
+            .extend(request.template_variables.iter().map(|(name, value)| (name.clone(), Value::from(Serde(value)))));
+        let template = self.environment.get_template(NAME).expect("a template that is not there is a bug");
+        template.render(Value::from_pairs(variables)).map_err(|error| refused(&error))
     }
 
     fn role(&self, role: Role) -> &'static str {
@@ -118,10 +93,7 @@ impl Template {
 
 impl std::fmt::Debug for Template {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Template")
-            .field("bos_token", &self.bos_token)
-            .field("eos_token", &self.eos_token)
-            .finish()
+        f.debug_struct("Template").field("bos_token", &self.bos_token).field("eos_token", &self.eos_token).finish()
     }
 }
 
@@ -131,10 +103,7 @@ fn refused(error: &minijinja::Error) -> Error {
     while let Some(current) = cause {
         if let Some(Raised(message)) = current.downcast_ref() {
             let message = format!("the model's chat template refuses these messages: {message}");
-            return Error::Request {
-                field: "messages",
-                message,
-            };
+            return Error::Request { field: "messages", message };
         }
         cause = current.source();
     }
@@ -153,20 +122,14 @@ fn strftime_now(format: &str) -> Result<String, minijinja::Error> {
     let mut text = String::new();
     match write!(text, "{}", chrono::Local::now().format(format)) {
         Ok(()) => Ok(text),
-        Err(_) => Err(minijinja::Error::new(
-            ErrorKind::InvalidOperation,
-            format!("{format:?} is no time format"),
-        )),
+        Err(_) => Err(minijinja::Error::new(ErrorKind::InvalidOperation, format!("{format:?} is no time format"))),
     }
 }
 
 /// `json.dumps` with the defaults of Hugging Face's filter: non-ASCII text stays as it is.
 fn tojson(value: Value, arguments: Rest<Value>, options: Kwargs) -> Result<String, minijinja::Error> {
     if value.is_undefined() {
-        return Err(minijinja::Error::new(
-            ErrorKind::UndefinedError,
-            "undefined has no JSON",
-        ));
+        return Err(minijinja::Error::new(ErrorKind::UndefinedError, "undefined has no JSON"));
     }
     let json = serde_json::to_value(&value)
         .map_err(|error| minijinja::Error::new(ErrorKind::BadSerialization, error.to_string()))?;
@@ -174,10 +137,7 @@ fn tojson(value: Value, arguments: Rest<Value>, options: Kwargs) -> Result<Strin
         Some([item, key]) => Some((item.clone(), key.clone())),
         None => None,
         Some(_) => {
-            return Err(minijinja::Error::new(
-                ErrorKind::InvalidOperation,
-                "separators are a pair",
-            ));
+            return Err(minijinja::Error::new(ErrorKind::InvalidOperation, "separators are a pair"));
         }
     };
     let dumps = Dumps {

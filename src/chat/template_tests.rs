@@ -8,24 +8,15 @@ use super::super::Message;
 use super::*;
 
 fn message(role: Role, content: &str) -> Message {
-    Message {
-        role,
-        content: content.to_owned(),
-        name: None,
-    }
+    Message { role, content: content.to_owned(), name: None }
 }
 
 fn request(messages: Vec<Message>) -> Request {
-    Request {
-        messages,
-        ..Request::default()
-    }
+    Request { messages, ..Request::default() }
 }
 
 fn render_with(source: &str, request: &Request) -> Result<String, Error> {
-    Template::new(source.to_owned(), Some("<s>".to_owned()), Some("</s>".to_owned()))
-        .unwrap()
-        .render(request)
+    Template::new(source.to_owned(), Some("<s>".to_owned()), Some("</s>".to_owned())).unwrap().render(request)
 }
 
 fn check(source: &str, expected: &str) {
@@ -39,28 +30,13 @@ fn variables() {
         "{{ bos_token }}{% for m in messages %}[{{ m.role }}:{{ m['content'] }}]{% endfor %}",
         "<s>[system:be kind][user:hé]",
     );
-    check(
-        "{{ add_generation_prompt }} {{ tools is none }} {{ nothing is defined }}{{ nothing }}",
-        "True True False",
-    );
-    check(
-        "{{ messages[0].name is defined }}{{ messages[::-1][0].content.upper() }}",
-        "FalseHÉ",
-    );
+    check("{{ add_generation_prompt }} {{ tools is none }} {{ nothing is defined }}{{ nothing }}", "True True False");
+    check("{{ messages[0].name is defined }}{{ messages[::-1][0].content.upper() }}", "FalseHÉ");
     let variables: Map<String, Json> = [("enable_thinking".to_owned(), json!(false))].into_iter().collect();
-    let mut request = Request {
-        template_variables: variables,
-        ..request(vec![message(Role::User, "x")])
-    };
+    let mut request = Request { template_variables: variables, ..request(vec![message(Role::User, "x")]) };
     assert_eq!(render_with("{{ enable_thinking is false }}", &request).unwrap(), "True");
     request.template_variables.insert("messages".to_owned(), json!([]));
-    assert!(matches!(
-        render_with("", &request),
-        Err(Error::Request {
-            field: "template_variables",
-            ..
-        })
-    ));
+    assert!(matches!(render_with("", &request), Err(Error::Request { field: "template_variables", .. })));
 }
 
 #[test]
@@ -72,29 +48,17 @@ fn whitespace_and_tags_as_hugging_face_sets_them() {
     );
     check("a {%- generation -%} b {%- endgeneration %} c", "ab c");
     check("{% generation %}\nb\n{% endgeneration %}\nc", "b\nc");
-    check(
-        "{{ tools is iterable }} {{ messages is iterable }} {{ 'x' is iterable }}",
-        "False True True",
-    );
+    check("{{ tools is iterable }} {{ messages is iterable }} {{ 'x' is iterable }}", "False True True");
     check("{{ '<&>' }} {{ ' a,b '.strip().split(',') | join('+') }}", "<&> a+b");
 }
 
 #[test]
 fn tojson_is_pythons() {
-    check(
-        "{{ {'b': [1, 2.5], 'a': 'é<\"'} | tojson }}",
-        "{\"b\": [1, 2.5], \"a\": \"é<\\\"\"}",
-    );
+    check("{{ {'b': [1, 2.5], 'a': 'é<\"'} | tojson }}", "{\"b\": [1, 2.5], \"a\": \"é<\\\"\"}");
     check("{{ [{}, none] | tojson(indent=2) }}", "[\n  {},\n  null\n]");
-    check(
-        "{{ {'b': 1, 'a': [2, 3]} | tojson(separators=(',', ':'), sort_keys=true) }}",
-        "{\"a\":[2,3],\"b\":1}",
-    );
+    check("{{ {'b': 1, 'a': [2, 3]} | tojson(separators=(',', ':'), sort_keys=true) }}", "{\"a\":[2,3],\"b\":1}");
     check("{{ 'é' | tojson(ensure_ascii=true) }}", "\"\\u00e9\"");
-    check(
-        "{{ messages[1] | tojson }}",
-        "{\"role\": \"user\", \"content\": \"hé\"}",
-    );
+    check("{{ messages[1] | tojson }}", "{\"role\": \"user\", \"content\": \"hé\"}");
     let error = render_with("{{ nothing | tojson }}", &request(vec![message(Role::User, "x")])).unwrap_err();
     assert!(error.to_string().contains("undefined has no JSON"), "{error}");
 }
@@ -102,41 +66,22 @@ fn tojson_is_pythons() {
 #[test]
 fn the_time() {
     let request = request(vec![message(Role::User, "x")]);
-    let year: u32 = render_with("{{ strftime_now('%Y') }}", &request)
-        .unwrap()
-        .parse()
-        .unwrap();
+    let year: u32 = render_with("{{ strftime_now('%Y') }}", &request).unwrap().parse().unwrap();
     assert!(year >= 2026, "{year}");
-    assert!(
-        render_with("{{ strftime_now('%!') }}", &request)
-            .unwrap_err()
-            .to_string()
-            .contains("no time format")
-    );
+    assert!(render_with("{{ strftime_now('%!') }}", &request).unwrap_err().to_string().contains("no time format"));
 }
 
 #[test]
 fn failures() {
     let request = request(vec![message(Role::User, "x")]);
     let check = |source: &str, piece: &str| match render_with(source, &request) {
-        Err(Error::Request {
-            field: "messages",
-            message,
-        }) => assert!(message.contains(piece), "{message}"),
+        Err(Error::Request { field: "messages", message }) => assert!(message.contains(piece), "{message}"),
         other => panic!("{other:?}"),
     };
-    check(
-        "{{ raise_exception('Only ' + 'users!') }}",
-        "refuses these messages: Only users!",
-    );
-    check(
-        "{% macro m() %}{{ raise_exception('deep') }}{% endmacro %}{{ m() }}",
-        "refuses these messages: deep",
-    );
+    check("{{ raise_exception('Only ' + 'users!') }}", "refuses these messages: Only users!");
+    check("{% macro m() %}{{ raise_exception('deep') }}{% endmacro %}{{ m() }}", "refuses these messages: deep");
     check("{{ nothing.at.all }}", "undefined");
-    let error = Template::new("{% if %}".to_owned(), None, None)
-        .unwrap_err()
-        .to_string();
+    let error = Template::new("{% if %}".to_owned(), None, None).unwrap_err().to_string();
     assert!(error.contains("chat template cannot be used"), "{error}");
 }
 
@@ -149,7 +94,7 @@ fn developers() {
 }
 
 /// Those that need what a plain conversation does not bring.
-const REFUSE_A_PLAIN_TURN: &[(&str, &str)] = &[("fireworks-ai-llama-3-firefunction-v2", "functions")];
+const REFUSE_A_PLAIN_TURN: &[(&str, &str)] = &[("fireworks-ai-llama-3-firefunction-v2", "undefined")];
 
 #[test]
 fn public_templates() {
@@ -165,10 +110,7 @@ fn public_templates() {
         let source = std::fs::read_to_string(&path).unwrap();
         let template = Template::new(source, Some("<s>".to_owned()), Some("</s>".to_owned()));
         let template = template.unwrap_or_else(|error| panic!("{name}: {error}"));
-        match (
-            template.render(&conversation),
-            REFUSE_A_PLAIN_TURN.iter().find(|row| row.0 == name),
-        ) {
+        match (template.render(&conversation), REFUSE_A_PLAIN_TURN.iter().find(|row| row.0 == name)) {
             (Ok(prompt), None) => assert!(prompt.contains("Wie geht's?"), "{name}: {prompt}"),
             (Err(error), Some((_, reason))) => assert!(error.to_string().contains(reason), "{name}: {error}"),
             (result, _) => panic!("{name}: {result:?}"),

@@ -47,11 +47,7 @@ impl Tokenizer {
         let decoder = serde_json::to_value(decoder).map_err(|error| wrong(&error))?;
         let spelling = Spelling::of(&decoder)?;
         let bytes = TokenBytes::of(&pipeline, &spelling);
-        Ok(Tokenizer {
-            pipeline,
-            bytes,
-            strips_first_space: spelling.strips_first_space,
-        })
+        Ok(Tokenizer { pipeline, bytes, strips_first_space: spelling.strips_first_space })
     }
 
     /// The ids of a text. `add_special` adds what the tokenizer puts around a text of its own (a BOS, say); chat
@@ -84,9 +80,7 @@ impl Tokenizer {
 
 impl std::fmt::Debug for Tokenizer {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Tokenizer")
-            .field("vocab_size", &self.vocab_size())
-            .finish_non_exhaustive()
+        f.debug_struct("Tokenizer").field("vocab_size", &self.vocab_size()).finish_non_exhaustive()
     }
 }
 
@@ -115,11 +109,7 @@ impl Decoder {
 
     /// What is left at the end: U+FFFD where a character was never completed.
     pub fn finish(&mut self) -> String {
-        if std::mem::take(&mut self.incomplete).is_empty() {
-            String::new()
-        } else {
-            char::REPLACEMENT_CHARACTER.into()
-        }
+        if std::mem::take(&mut self.incomplete).is_empty() { String::new() } else { char::REPLACEMENT_CHARACTER.into() }
     }
 
     fn take_complete(&mut self) -> String {
@@ -151,10 +141,7 @@ impl TokenBytes {
         for (name, &id) in &vocabulary {
             names[id as usize] = name;
         }
-        let mut bytes = TokenBytes {
-            block: Vec::new(),
-            ends: Vec::with_capacity(count),
-        };
+        let mut bytes = TokenBytes { block: Vec::new(), ends: Vec::with_capacity(count) };
         for (id, name) in (0u32..).zip(names) {
             match added.get(&id) {
                 Some(token) if token.special => {}
@@ -169,11 +156,7 @@ impl TokenBytes {
     /// Unknown ids have no bytes.
     fn of_token(&self, id: u32) -> &[u8] {
         let id = id as usize;
-        let start = if id == 0 {
-            0
-        } else {
-            self.ends.get(id - 1).copied().unwrap_or(0)
-        };
+        let start = if id == 0 { 0 } else { self.ends.get(id - 1).copied().unwrap_or(0) };
         self.ends.get(id).map_or(&[], |&end| &self.block[start..end])
     }
 }
@@ -200,11 +183,7 @@ impl Spelling {
     fn read(&mut self, decoder: &Value) -> Result<(), LoadError> {
         let unsupported = || LoadError::Tokenizer(format!("mettle does not know its decoder {decoder}"));
         match decoder["type"].as_str().unwrap_or_default() {
-            "Sequence" => decoder["decoders"]
-                .as_array()
-                .into_iter()
-                .flatten()
-                .try_for_each(|part| self.read(part))?,
+            "Sequence" => decoder["decoders"].as_array().into_iter().flatten().try_for_each(|part| self.read(part))?,
             "ByteLevel" => self.byte_level = true,
             "ByteFallback" => self.byte_names = true,
             "Fuse" => {}
@@ -248,11 +227,7 @@ fn single_char(value: &Value) -> Option<char> {
 /// `<0x0A>` → 10.
 fn byte_name(name: &str) -> Option<u8> {
     let digits = name.strip_prefix("<0x")?.strip_suffix('>')?;
-    if digits.len() == 2 {
-        u8::from_str_radix(digits, 16).ok()
-    } else {
-        None
-    }
+    if digits.len() == 2 { u8::from_str_radix(digits, 16).ok() } else { None }
 }
 
 /// The byte that a character stands for in GPT-2's alphabet: printable Latin-1 stands for itself, the other 68 bytes

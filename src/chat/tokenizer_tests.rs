@@ -30,36 +30,25 @@ fn vocabulary(model: &str, pre: &str, tokens: Vec<(String, TokenType)>) -> Vocab
 
 /// Ids 0 and 1 are control tokens, 2 is user-defined, 3 + n is the byte n, then two merged tokens.
 pub(in crate::chat) fn byte_level(pre: &str) -> Vocabulary {
-    let mut tokens: Vec<(String, TokenType)> = [
-        ("<|s|>", TokenType::Control),
-        ("<|e|>", TokenType::Control),
-        ("<tool é>", TokenType::UserDefined),
-    ]
-    .map(|(token, kind)| (token.to_owned(), kind))
-    .into();
-    let mut alphabet: Vec<(u8, char)> = (0..0x200)
-        .filter_map(char::from_u32)
-        .filter_map(|char| Some((byte_of_char(char)?, char)))
-        .collect();
+    let mut tokens: Vec<(String, TokenType)> =
+        [("<|s|>", TokenType::Control), ("<|e|>", TokenType::Control), ("<tool é>", TokenType::UserDefined)]
+            .map(|(token, kind)| (token.to_owned(), kind))
+            .into();
+    let mut alphabet: Vec<(u8, char)> =
+        (0..0x200).filter_map(char::from_u32).filter_map(|char| Some((byte_of_char(char)?, char))).collect();
     alphabet.sort_unstable();
     assert_eq!(alphabet.len(), 256);
     tokens.extend(alphabet.iter().map(|(_, char)| (char.to_string(), TokenType::Normal)));
     tokens.extend(["Ġa", "Ġab"].map(|token| (token.to_owned(), TokenType::Normal)));
-    Vocabulary {
-        merges: vec!["Ġ a".to_owned(), "Ġa b".to_owned()],
-        ..vocabulary("gpt2", pre, tokens)
-    }
+    Vocabulary { merges: vec!["Ġ a".to_owned(), "Ġa b".to_owned()], ..vocabulary("gpt2", pre, tokens) }
 }
 
 /// Ids 0 to 2 are <s>, </s> and <unk>, 3 + n is the byte n, then pieces.
 fn sentence_piece() -> Vocabulary {
-    let mut tokens: Vec<(String, TokenType)> = [
-        ("<s>", TokenType::Control),
-        ("</s>", TokenType::Control),
-        ("<unk>", TokenType::Unknown),
-    ]
-    .map(|(token, kind)| (token.to_owned(), kind))
-    .into();
+    let mut tokens: Vec<(String, TokenType)> =
+        [("<s>", TokenType::Control), ("</s>", TokenType::Control), ("<unk>", TokenType::Unknown)]
+            .map(|(token, kind)| (token.to_owned(), kind))
+            .into();
     tokens.extend((0..=255).map(|byte| (format!("<0x{byte:02X}>"), TokenType::Byte)));
     let mut scores = vec![0.0; tokens.len()];
     for (piece, score) in [
@@ -76,11 +65,7 @@ fn sentence_piece() -> Vocabulary {
         tokens.push((piece.to_owned(), TokenType::Normal));
         scores.push(score);
     }
-    Vocabulary {
-        scores,
-        unknown: Some(2),
-        ..vocabulary("llama", "default", tokens)
-    }
+    Vocabulary { scores, unknown: Some(2), ..vocabulary("llama", "default", tokens) }
 }
 
 pub(in crate::chat) fn load(vocabulary: Vocabulary) -> Tokenizer {
@@ -90,28 +75,19 @@ pub(in crate::chat) fn load(vocabulary: Vocabulary) -> Tokenizer {
 /// The text with each of its pieces in the vocabulary's own spelling.
 fn pieces(tokenizer: &Tokenizer, text: &str, add_special: bool) -> Vec<String> {
     let ids = tokenizer.encode(text, add_special).unwrap();
-    ids.iter()
-        .map(|&id| tokenizer.pipeline.id_to_token(id).unwrap())
-        .collect()
+    ids.iter().map(|&id| tokenizer.pipeline.id_to_token(id).unwrap()).collect()
 }
 
 #[test]
 fn byte_level_encodes() {
     let tokenizer = load(byte_level("smollm"));
-    assert_eq!(
-        pieces(&tokenizer, "a ab<|e|>12\u{e9}", true),
-        ["a", "Ġab", "<|e|>", "1", "2", "Ã", "©"]
-    );
+    assert_eq!(pieces(&tokenizer, "a ab<|e|>12\u{e9}", true), ["a", "Ġab", "<|e|>", "1", "2", "Ã", "©"]);
     assert_eq!(pieces(&tokenizer, "<tool é>", false), ["<tool é>"]);
     assert_eq!((tokenizer.id("Ġab"), tokenizer.id("zzz")), (Some(260), None));
     assert_eq!(tokenizer.vocab_size(), 261);
     let llama3 = load(byte_level("llama-bpe"));
     assert_eq!(pieces(&llama3, "a", true), ["<|s|>", "a"]);
-    let both = Vocabulary {
-        add_bos: Some(true),
-        add_eos: Some(true),
-        ..byte_level("smollm")
-    };
+    let both = Vocabulary { add_bos: Some(true), add_eos: Some(true), ..byte_level("smollm") };
     assert_eq!(pieces(&load(both), "a", true), ["<|s|>", "a", "<|e|>"]);
 }
 
@@ -122,16 +98,10 @@ fn sentence_piece_encodes() {
     assert_eq!(pieces(&tokenizer, "hit hi", true), ["<s>", "▁hi", "t", "▁hi"]);
     assert_eq!(pieces(&tokenizer, "é\n", false), ["▁", "é", "<0x0A>"]);
     assert_eq!(pieces(&tokenizer, "</s>hi", false), ["</s>", "▁hi"]);
-    let unprefixed = load(Vocabulary {
-        add_space_prefix: Some(false),
-        ..sentence_piece()
-    });
+    let unprefixed = load(Vocabulary { add_space_prefix: Some(false), ..sentence_piece() });
     assert_eq!(pieces(&unprefixed, "hi hi", false), ["hi", "▁hi"]);
     assert_eq!(unprefixed.decode(&unprefixed.encode(" hi", false).unwrap()), " hi");
-    assert_eq!(
-        tokenizer.decode(&tokenizer.encode(" hi é\n日本", false).unwrap()),
-        " hi é\n日本"
-    );
+    assert_eq!(tokenizer.decode(&tokenizer.encode(" hi é\n日本", false).unwrap()), " hi é\n日本");
 }
 
 #[test]
@@ -152,33 +122,19 @@ fn decode_equals_the_crates_own() {
 fn a_stream_decodes_as_the_whole() {
     let mut state = 7u64;
     let mut random = |below: u32| {
-        state = state
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (state >> 33) as u32 % below
     };
     for (byte_level, tokenizer) in [(true, load(byte_level("smollm"))), (false, load(sentence_piece()))] {
         for _ in 0..500 {
             // Half of the bytes continue a character, so that whole ones, cut ones and stray ones all occur.
             let mut id = || {
-                if random(2) == 0 {
-                    3 + 0x80 + random(0x40)
-                } else {
-                    random(272)
-                }
+                if random(2) == 0 { 3 + 0x80 + random(0x40) } else { random(272) }
             };
             let ids: Vec<u32> = (0..20).map(|_| id()).collect();
-            let bytes: Vec<u8> = ids
-                .iter()
-                .flat_map(|&id| tokenizer.bytes.of_token(id))
-                .copied()
-                .collect();
+            let bytes: Vec<u8> = ids.iter().flat_map(|&id| tokenizer.bytes.of_token(id)).copied().collect();
             let whole = String::from_utf8_lossy(&bytes);
-            let whole = if byte_level {
-                &whole
-            } else {
-                whole.strip_prefix(' ').unwrap_or(&whole)
-            };
+            let whole = if byte_level { &whole } else { whole.strip_prefix(' ').unwrap_or(&whole) };
             let mut decoder = Decoder::default();
             let mut streamed = String::new();
             for &id in &ids {
@@ -201,10 +157,7 @@ fn text_is_said_as_soon_as_it_is_whole() {
     let tokenizer = load(byte_level("smollm"));
     let mut decoder = Decoder::default();
     let mut push = |byte: u8| decoder.push(&tokenizer, 3 + u32::from(byte));
-    assert_eq!(
-        [push(b'x'), push(0xc3), push(0xa9), push(0xe2), push(0x82)],
-        ["x", "", "é", "", ""]
-    );
+    assert_eq!([push(b'x'), push(0xc3), push(0xa9), push(0xe2), push(0x82)], ["x", "", "é", "", ""]);
     assert_eq!(push(b'y'), "\u{fffd}y");
     assert_eq!([push(0xf0), push(0x9f)], ["", ""]);
     assert_eq!([decoder.finish(), decoder.finish()], ["\u{fffd}", ""]);
@@ -217,42 +170,16 @@ fn splits() {
     let check = |pre: &str, text: &str, expected: &[&str]| {
         let tokenizer = load(byte_level(pre));
         let mut text = PreTokenizedString::from(text);
-        tokenizer
-            .pipeline
-            .get_pre_tokenizer()
-            .unwrap()
-            .pre_tokenize(&mut text)
-            .unwrap();
+        tokenizer.pipeline.get_pre_tokenizer().unwrap().pre_tokenize(&mut text).unwrap();
         let splits = text.get_splits(OffsetReferential::Original, OffsetType::Byte);
-        let found: Vec<String> = splits
-            .iter()
-            .map(|(piece, _, _)| piece.replace('Ġ', "_").replace('Ċ', "/"))
-            .collect();
+        let found: Vec<String> = splits.iter().map(|(piece, _, _)| piece.replace('Ġ', "_").replace('Ċ', "/")).collect();
         assert_eq!(found, expected, "{pre}");
     };
     let text = "I'LL don't 1234  x!\n\n";
-    check(
-        "gpt-2",
-        text,
-        &["I", "'", "LL", "_don", "'t", "_1234", "_", "_x", "!", "//"],
-    );
-    check(
-        "smollm",
-        text,
-        &[
-            "I", "'", "LL", "_don", "'t", "_", "1", "2", "3", "4", "_", "_x", "!", "//",
-        ],
-    );
-    check(
-        "llama-bpe",
-        text,
-        &["I", "'LL", "_don", "'t", "_", "123", "4", "_", "_x", "!//"],
-    );
-    check(
-        "qwen2",
-        text,
-        &["I", "'LL", "_don", "'t", "_", "1", "2", "3", "4", "_", "_x", "!//"],
-    );
+    check("gpt-2", text, &["I", "'", "LL", "_don", "'t", "_1234", "_", "_x", "!", "//"]);
+    check("smollm", text, &["I", "'", "LL", "_don", "'t", "_", "1", "2", "3", "4", "_", "_x", "!", "//"]);
+    check("llama-bpe", text, &["I", "'LL", "_don", "'t", "_", "123", "4", "_", "_x", "!//"]);
+    check("qwen2", text, &["I", "'LL", "_don", "'t", "_", "1", "2", "3", "4", "_", "_x", "!//"]);
     check("qwen35", "n\u{303}o 1", &["nÌĥo", "_", "1"]);
     check("tekken", "HelloWorld a/b", &["Hello", "World", "_a", "/b"]);
     check("default", "a.b 12345", &["a", ".", "b", "_", "123", "45"]);
@@ -261,52 +188,20 @@ fn splits() {
 #[test]
 fn unusable_tokenizers() {
     let check = |vocabulary: Vocabulary, piece: &str| {
-        let error = Tokenizer::from_source(&TokenizerSource::Gguf(Box::new(vocabulary)))
-            .unwrap_err()
-            .to_string();
+        let error = Tokenizer::from_source(&TokenizerSource::Gguf(Box::new(vocabulary))).unwrap_err().to_string();
         assert!(error.contains(piece), "{error}");
     };
-    check(
-        byte_level("klingon"),
-        "\"klingon\", is not supported; mettle knows gpt-2",
-    );
-    check(
-        Vocabulary {
-            model: "bert".into(),
-            ..byte_level("gpt-2")
-        },
-        "\"bert\"",
-    );
-    check(
-        Vocabulary {
-            merges: vec!["ab".into()],
-            ..byte_level("gpt-2")
-        },
-        "no pair",
-    );
-    check(
-        Vocabulary {
-            merges: vec!["a zz".into()],
-            ..byte_level("gpt-2")
-        },
-        "zz",
-    );
-    check(
-        Vocabulary {
-            scores: vec![],
-            ..sentence_piece()
-        },
-        "no scores",
-    );
+    check(byte_level("klingon"), "\"klingon\", is not supported; mettle knows gpt-2");
+    check(Vocabulary { model: "bert".into(), ..byte_level("gpt-2") }, "\"bert\"");
+    check(Vocabulary { merges: vec!["ab".into()], ..byte_level("gpt-2") }, "no pair");
+    check(Vocabulary { merges: vec!["a zz".into()], ..byte_level("gpt-2") }, "zz");
+    check(Vocabulary { scores: vec![], ..sentence_piece() }, "no scores");
     assert!(Tokenizer::from_json(b"{}").is_err());
     let wordpiece = br#"{"model": {"type": "WordPiece", "unk_token": "u", "continuing_subword_prefix": "\#\#",
         "max_input_chars_per_word": 9, "vocab": {"u": 0}}, "decoder": {"type": "WordPiece", "prefix": "\#\#", "cleanup": true}}"#;
     let wordpiece = String::from_utf8_lossy(wordpiece).replace("\\#", "#");
     let error = Tokenizer::from_json(wordpiece.as_bytes()).unwrap_err().to_string();
-    assert!(
-        error.contains("does not know its decoder") && error.contains("WordPiece"),
-        "{error}"
-    );
+    assert!(error.contains("does not know its decoder") && error.contains("WordPiece"), "{error}");
 }
 
 /// Ids as Python's `tokenizers` 0.23.3 gives them for SmolLM2-135M-Instruct's tokenizer. Runs where the build was
@@ -314,10 +209,7 @@ fn unusable_tokenizers() {
 #[test]
 fn smollm2_ids() {
     let Some(path) = option_env!("METTLE_TEST_GGUF") else {
-        let notice = writeln!(
-            std::io::stderr(),
-            "skipped: METTLE_TEST_GGUF names no SmolLM2-135M-Instruct GGUF"
-        );
+        let notice = writeln!(std::io::stderr(), "skipped: METTLE_TEST_GGUF names no SmolLM2-135M-Instruct GGUF");
         notice.unwrap();
         return;
     };
@@ -326,30 +218,13 @@ fn smollm2_ids() {
     for (text, ids) in [
         ("Hello, world!", &[19556, 28, 905, 17][..]),
         ("The capital of France is", &[504, 3575, 282, 4649, 314]),
-        (
-            "1234567890 and 3.14159",
-            &[
-                33, 34, 35, 36, 37, 38, 39, 40, 41, 32, 284, 216, 35, 30, 33, 36, 33, 37, 41,
-            ],
-        ),
-        (
-            "don't we've I'll YOU'RE",
-            &[12420, 982, 392, 3543, 339, 3060, 12246, 23, 3256],
-        ),
-        (
-            "naïve café über Ærøskøbing",
-            &[3546, 46494, 37366, 5549, 137, 593, 44741, 98, 21817, 5746, 21817, 7519],
-        ),
+        ("1234567890 and 3.14159", &[33, 34, 35, 36, 37, 38, 39, 40, 41, 32, 284, 216, 35, 30, 33, 36, 33, 37, 41]),
+        ("don't we've I'll YOU'RE", &[12420, 982, 392, 3543, 339, 3060, 12246, 23, 3256]),
+        ("naïve café über Ærøskøbing", &[3546, 46494, 37366, 5549, 137, 593, 44741, 98, 21817, 5746, 21817, 7519]),
         ("<|im_start|>user\nHi<|im_end|>\n", &[1, 4093, 198, 26843, 2, 198]),
-        (
-            "  two  spaces\n\n\nlines\r\n\ttabs",
-            &[216, 827, 216, 5600, 1116, 198, 5110, 2738, 197, 100, 7366],
-        ),
+        ("  two  spaces\n\n\nlines\r\n\ttabs", &[216, 827, 216, 5600, 1116, 198, 5110, 2738, 197, 100, 7366]),
     ] {
         assert_eq!(tokenizer.encode(text, false).unwrap(), ids, "{text:?}");
     }
-    assert_eq!(
-        tokenizer.decode(&tokenizer.encode("naïve 日本 😀<|im_end|>", false).unwrap()),
-        "naïve 日本 😀"
-    );
+    assert_eq!(tokenizer.decode(&tokenizer.encode("naïve 日本 😀<|im_end|>", false).unwrap()), "naïve 日本 😀");
 }

@@ -27,42 +27,17 @@ struct Split {
 }
 
 const SPLITS: &[Split] = &[
-    Split {
-        names: &["gpt-2", "gpt2"],
-        patterns: &[GPT2],
-        whole_pieces: false,
-        adds_bos: false,
-    },
+    Split { names: &["gpt-2", "gpt2"], patterns: &[GPT2], whole_pieces: false, adds_bos: false },
     Split {
         names: &["smollm", "starcoder", "refact", "codeshell", "command-r"],
         patterns: &[r"\p{N}", GPT2],
         whole_pieces: false,
         adds_bos: false,
     },
-    Split {
-        names: &["llama-bpe", "llama3", "llama-v3"],
-        patterns: &[LLAMA3],
-        whole_pieces: true,
-        adds_bos: true,
-    },
-    Split {
-        names: &["qwen2", "deepseek-r1-qwen"],
-        patterns: &[QWEN2],
-        whole_pieces: false,
-        adds_bos: false,
-    },
-    Split {
-        names: &["qwen35"],
-        patterns: &[QWEN35],
-        whole_pieces: false,
-        adds_bos: false,
-    },
-    Split {
-        names: &["tekken"],
-        patterns: &[TEKKEN],
-        whole_pieces: true,
-        adds_bos: true,
-    },
+    Split { names: &["llama-bpe", "llama3", "llama-v3"], patterns: &[LLAMA3], whole_pieces: true, adds_bos: true },
+    Split { names: &["qwen2", "deepseek-r1-qwen"], patterns: &[QWEN2], whole_pieces: false, adds_bos: false },
+    Split { names: &["qwen35"], patterns: &[QWEN35], whole_pieces: false, adds_bos: false },
+    Split { names: &["tekken"], patterns: &[TEKKEN], whole_pieces: true, adds_bos: true },
     Split {
         names: &["default"],
         patterns: &[r"[\p{P}\$\+<=>\^~\|]+", GPT2, r"\p{N}+", "[0-9][0-9][0-9]"],
@@ -124,9 +99,7 @@ fn byte_level(vocabulary: &Vocabulary) -> Result<Value, LoadError> {
 /// merged first.
 fn sentence_piece(vocabulary: &Vocabulary) -> Result<Value, LoadError> {
     if vocabulary.scores.len() != vocabulary.tokens.len() {
-        return Err(LoadError::Tokenizer(
-            "it is SentencePiece's, but has no scores".to_owned(),
-        ));
+        return Err(LoadError::Tokenizer("it is SentencePiece's, but has no scores".to_owned()));
     }
     let prefix = vocabulary.add_space_prefix.unwrap_or(true);
     let mut normalizers = vec![json!({"type": "Replace", "pattern": {"String": " "}, "content": "▁"})];
@@ -170,12 +143,7 @@ fn merges_by_score(vocabulary: &Vocabulary) -> Vec<(&str, &str)> {
 }
 
 fn ids(vocabulary: &Vocabulary) -> Map<String, Value> {
-    vocabulary
-        .tokens
-        .iter()
-        .cloned()
-        .zip((0u32..).map(Value::from))
-        .collect()
+    vocabulary.tokens.iter().cloned().zip((0u32..).map(Value::from)).collect()
 }
 
 /// Control tokens are found in text before anything else and never shown; user-defined ones are found and shown.
@@ -190,10 +158,7 @@ fn added_tokens(vocabulary: &Vocabulary) -> Value {
             };
             let plain = json!({"single_word": false, "lstrip": false, "rstrip": false, "normalized": false});
             let mut token = json!({"id": id, "content": content, "special": special});
-            plain
-                .as_object()?
-                .iter()
-                .for_each(|(key, value)| token[key] = value.clone());
+            plain.as_object()?.iter().for_each(|(key, value)| token[key] = value.clone());
             Some(token)
         })
         .collect()

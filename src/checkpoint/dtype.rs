@@ -78,9 +78,7 @@ impl Dtype {
         if !last.is_multiple_of(elements) {
             return None;
         }
-        let count = shape
-            .iter()
-            .try_fold(1usize, |product, &dim| product.checked_mul(dim))?;
+        let count = shape.iter().try_fold(1usize, |product, &dim| product.checked_mul(dim))?;
         (count / elements).checked_mul(bytes)
     }
 
@@ -93,10 +91,7 @@ impl Dtype {
     }
 
     fn row(self) -> &'static (Dtype, &'static str, i64, usize, usize) {
-        TABLE
-            .iter()
-            .find(|row| row.0 == self)
-            .expect("a dtype without a row is a bug")
+        TABLE.iter().find(|row| row.0 == self).expect("a dtype without a row is a bug")
     }
 }
 

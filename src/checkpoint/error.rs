@@ -15,12 +15,7 @@ pub enum Error {
         path.display(),
         expected.saturating_sub(*actual)
     )]
-    Truncated {
-        path: PathBuf,
-        what: String,
-        expected: u64,
-        actual: u64,
-    },
+    Truncated { path: PathBuf, what: String, expected: u64, actual: u64 },
     /// The file's content contradicts its format.
     #[error("{} is damaged: {message}", path.display())]
     Damaged { path: PathBuf, message: String },
@@ -34,30 +29,18 @@ pub enum Error {
 
 impl Error {
     pub(crate) fn io(path: &Path, source: std::io::Error) -> Error {
-        Error::Io {
-            path: path.to_owned(),
-            source,
-        }
+        Error::Io { path: path.to_owned(), source }
     }
 
     pub(crate) fn damaged(path: &Path, message: impl Into<String>) -> Error {
-        Error::Damaged {
-            path: path.to_owned(),
-            message: message.into(),
-        }
+        Error::Damaged { path: path.to_owned(), message: message.into() }
     }
 
     pub(crate) fn missing(path: &Path, message: impl Into<String>) -> Error {
-        Error::Missing {
-            path: path.to_owned(),
-            message: message.into(),
-        }
+        Error::Missing { path: path.to_owned(), message: message.into() }
     }
 
     pub(crate) fn unsupported(path: &Path, message: impl Into<String>) -> Error {
-        Error::Unsupported {
-            path: path.to_owned(),
-            message: message.into(),
-        }
+        Error::Unsupported { path: path.to_owned(), message: message.into() }
     }
 }

@@ -39,10 +39,7 @@ pub(super) fn of(config: &Value, text: &Text) -> Result<Generation, Error> {
         None => Generation::default(),
     };
     let text_config = config.get("text_config");
-    for place in [text.generation_config(), Some(config), text_config]
-        .into_iter()
-        .flatten()
-    {
+    for place in [text.generation_config(), Some(config), text_config].into_iter().flatten() {
         generation.eos_token_ids.extend(ids(place.get("eos_token_id")));
     }
     match text {
@@ -52,13 +49,8 @@ pub(super) fn of(config: &Value, text: &Text) -> Result<Generation, Error> {
             }
         }
         Text::Gguf(vocabulary) => {
-            generation
-                .eos_token_ids
-                .extend([vocabulary.eos, vocabulary.eot, vocabulary.eom].into_iter().flatten());
-            let turn_ends = vocabulary
-                .controls()
-                .filter(|(_, token)| TURN_ENDS.contains(token))
-                .map(|(id, _)| id);
+            generation.eos_token_ids.extend([vocabulary.eos, vocabulary.eot, vocabulary.eom].into_iter().flatten());
+            let turn_ends = vocabulary.controls().filter(|(_, token)| TURN_ENDS.contains(token)).map(|(id, _)| id);
             generation.eos_token_ids.extend(turn_ends);
         }
     }
@@ -72,18 +64,12 @@ fn sampling(settings: &Value) -> Generation {
     let number = |key: &str| settings.get(key).and_then(Value::as_f64).map(|number| number as f32);
     let repetition_penalty = number("repetition_penalty");
     if settings.get("do_sample") == Some(&Value::Bool(false)) {
-        return Generation {
-            repetition_penalty,
-            ..Generation::default()
-        };
+        return Generation { repetition_penalty, ..Generation::default() };
     }
     Generation {
         eos_token_ids: Vec::new(),
         temperature: number("temperature"),
-        top_k: settings
-            .get("top_k")
-            .and_then(Value::as_u64)
-            .and_then(|k| u32::try_from(k).ok()),
+        top_k: settings.get("top_k").and_then(Value::as_u64).and_then(|k| u32::try_from(k).ok()),
         top_p: number("top_p"),
         min_p: number("min_p"),
         repetition_penalty,

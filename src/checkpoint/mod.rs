@@ -87,26 +87,17 @@ impl Checkpoint {
         }
         match gguf::file_in(path)? {
             Some(file) => Checkpoint::open_gguf(&file),
-            None => Err(Error::missing(
-                path,
-                "the folder holds neither *.safetensors nor a .gguf file",
-            )),
+            None => Err(Error::missing(path, "the folder holds neither *.safetensors nor a .gguf file")),
         }
     }
 
     fn open_folder(folder: &Path, files: &[PathBuf]) -> Result<Checkpoint, Error> {
         let config_path = folder.join("config.json");
         if !config_path.exists() {
-            return Err(Error::missing(
-                folder,
-                "the folder has weights but no config.json; pull the model again",
-            ));
+            return Err(Error::missing(folder, "the folder has weights but no config.json; pull the model again"));
         }
         let config = read_json(&config_path)?;
-        let mut weights = Weights {
-            shards: Vec::new(),
-            tensors: Vec::new(),
-        };
+        let mut weights = Weights { shards: Vec::new(), tensors: Vec::new() };
         for file in files {
             let (shard, found) = safetensors::read_header(file, weights.shards.len())?;
             weights.shards.push(shard);
@@ -135,21 +126,10 @@ impl Checkpoint {
         for (index, tensor) in tensors.iter().enumerate() {
             if by_name.insert(tensor.name.clone(), index).is_some() {
                 let file = &shards[tensor.shard].path;
-                return Err(Error::damaged(
-                    file,
-                    format!("the model holds tensor {} twice", tensor.name),
-                ));
+                return Err(Error::damaged(file, format!("the model holds tensor {} twice", tensor.name)));
             }
         }
-        Ok(Checkpoint {
-            path: path.to_owned(),
-            config,
-            architecture,
-            shards,
-            tensors,
-            by_name,
-            text,
-        })
+        Ok(Checkpoint { path: path.to_owned(), config, architecture, shards, tensors, by_name, text })
     }
 
     /// The folder or the file that was opened.
@@ -189,8 +169,7 @@ impl Checkpoint {
     pub fn read(&self, tensor: &Tensor) -> Result<Vec<u8>, Error> {
         let Shard { path, file } = &self.shards[tensor.shard];
         let mut bytes = vec![0; tensor.len];
-        file.read_exact_at(&mut bytes, tensor.offset)
-            .map_err(|error| Error::io(path, error))?;
+        file.read_exact_at(&mut bytes, tensor.offset).map_err(|error| Error::io(path, error))?;
         Ok(bytes)
     }
 
@@ -232,10 +211,7 @@ fn read_json(path: &Path) -> Result<Value, Error> {
     match serde_json::from_slice(&bytes) {
         Ok(json @ Value::Object(_)) => Ok(json),
         Ok(_) => Err(Error::damaged(path, "it is JSON but no object")),
-        Err(error) => Err(Error::damaged(
-            path,
-            format!("it is no valid JSON: {error}; pull the model again"),
-        )),
+        Err(error) => Err(Error::damaged(path, format!("it is no valid JSON: {error}; pull the model again"))),
     }
 }
 
@@ -245,9 +221,7 @@ fn files_with_extension(folder: &Path, extension: &str) -> Result<Vec<PathBuf>, 
     for entry in std::fs::read_dir(folder).map_err(|error| Error::io(folder, error))? {
         let path = entry.map_err(|error| Error::io(folder, error))?.path();
         // macOS leaves "._name" beside files on foreign disks.
-        let hidden = path
-            .file_name()
-            .is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));
+        let hidden = path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));
         if !hidden && path.extension().is_some_and(|found| found == extension) {
             found.push(path);
         }

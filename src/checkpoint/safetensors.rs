@@ -46,21 +46,14 @@ fn indexed(folder: &Path, index: &Path) -> Result<Vec<PathBuf>, Error> {
                 names.insert(name);
             }
             _ => {
-                return Err(Error::damaged(
-                    index,
-                    format!("{tensor} is mapped to {name}, which is no file name"),
-                ));
+                return Err(Error::damaged(index, format!("{tensor} is mapped to {name}, which is no file name")));
             }
         }
     }
     if names.is_empty() {
         return Err(Error::damaged(index, "its \"weight_map\" is empty"));
     }
-    let absent: Vec<&str> = names
-        .iter()
-        .copied()
-        .filter(|name| !folder.join(name).exists())
-        .collect();
+    let absent: Vec<&str> = names.iter().copied().filter(|name| !folder.join(name).exists()).collect();
     if !absent.is_empty() {
         return Err(missing_shards(folder, &absent));
     }
@@ -68,20 +61,14 @@ fn indexed(folder: &Path, index: &Path) -> Result<Vec<PathBuf>, Error> {
 }
 
 fn missing_shards(folder: &Path, absent: &[&str]) -> Error {
-    let message = format!(
-        "{} of the model's files are not there: {}; pull it again",
-        absent.len(),
-        absent.join(", ")
-    );
+    let message = format!("{} of the model's files are not there: {}; pull it again", absent.len(), absent.join(", "));
     Error::missing(folder, message)
 }
 
 /// Files called `…-00002-of-00005.safetensors` must be all there, index or not.
 fn check_numbering(folder: &Path, found: &[PathBuf]) -> Result<(), Error> {
-    let names: BTreeSet<String> = found
-        .iter()
-        .filter_map(|path| Some(path.file_name()?.to_str()?.to_owned()))
-        .collect();
+    let names: BTreeSet<String> =
+        found.iter().filter_map(|path| Some(path.file_name()?.to_str()?.to_owned())).collect();
     for name in &names {
         let Some((stem, of, digits)) = numbering(name) else {
             continue;
@@ -91,10 +78,7 @@ fn check_numbering(folder: &Path, found: &[PathBuf]) -> Result<(), Error> {
             .filter(|shard| !names.contains(shard))
             .collect();
         if !absent.is_empty() {
-            return Err(missing_shards(
-                folder,
-                &absent.iter().map(String::as_str).collect::<Vec<_>>(),
-            ));
+            return Err(missing_shards(folder, &absent.iter().map(String::as_str).collect::<Vec<_>>()));
         }
     }
     Ok(())
@@ -106,11 +90,7 @@ fn numbering(name: &str) -> Option<(&str, usize, usize)> {
     let (stem, number) = rest.rsplit_once('-')?;
     let digits = of.len();
     let numeric = |text: &str| text.len() == digits && digits <= 5 && text.bytes().all(|byte| byte.is_ascii_digit());
-    if numeric(of) && numeric(number) {
-        Some((stem, of.parse().ok()?, digits))
-    } else {
-        None
-    }
+    if numeric(of) && numeric(number) { Some((stem, of.parse().ok()?, digits)) } else { None }
 }
 
 /// Reads one file's header. `shard` is the file's index in the checkpoint.
@@ -127,21 +107,16 @@ pub(super) fn read_header(path: &Path, shard: usize) -> Result<(Shard, Vec<Tenso
         return Err(truncated("the header's length", 8));
     }
     let mut length = [0; 8];
-    file.read_exact_at(&mut length, 0)
-        .map_err(|error| Error::io(path, error))?;
+    file.read_exact_at(&mut length, 0).map_err(|error| Error::io(path, error))?;
     let length = u64::from_le_bytes(length);
     if length > HEADER_LIMIT {
-        return Err(Error::damaged(
-            path,
-            format!("a header of {length} bytes; this is no safetensors file"),
-        ));
+        return Err(Error::damaged(path, format!("a header of {length} bytes; this is no safetensors file")));
     }
     if size < 8 + length {
         return Err(truncated("the header", 8 + length));
     }
     let mut header = vec![0; length as usize];
-    file.read_exact_at(&mut header, 8)
-        .map_err(|error| Error::io(path, error))?;
+    file.read_exact_at(&mut header, 8).map_err(|error| Error::io(path, error))?;
     let json: BTreeMap<String, Value> = serde_json::from_slice(&header)
         .map_err(|error| Error::damaged(path, format!("its header is no JSON object: {error}")))?;
     let mut tensors = Vec::with_capacity(json.len());
@@ -155,59 +130,31 @@ pub(super) fn read_header(path: &Path, shard: usize) -> Result<(Shard, Vec<Tenso
         return Err(truncated("its last tensor", end));
     }
     tensors.sort_by_key(|tensor| tensor.offset);
-    Ok((
-        Shard {
-            path: path.to_owned(),
-            file,
-        },
-        tensors,
-    ))
+    Ok((Shard { path: path.to_owned(), file }, tensors))
 }
 
 /// One header entry: `{"dtype": "F32", "shape": [2, 3], "data_offsets": [0, 24]}`.
 fn parse_entry(path: &Path, shard: usize, data: u64, name: String, entry: &Value) -> Result<Tensor, Error> {
     let wrong = |message: String| Error::damaged(path, format!("tensor {name}: {message}"));
-    let dtype = entry
-        .get("dtype")
-        .and_then(Value::as_str)
-        .ok_or_else(|| wrong("it has no dtype".into()))?;
+    let dtype = entry.get("dtype").and_then(Value::as_str).ok_or_else(|| wrong("it has no dtype".into()))?;
     let dtype = Dtype::from_safetensors(dtype).ok_or_else(|| {
-        Error::unsupported(
-            path,
-            format!("tensor {name} has the element type {dtype}, which mettle does not know"),
-        )
+        Error::unsupported(path, format!("tensor {name} has the element type {dtype}, which mettle does not know"))
     })?;
     let shape = integers(entry.get("shape")).ok_or_else(|| wrong("its shape is no list of integers".into()))?;
     let (start, end) = match integers(entry.get("data_offsets")).as_deref() {
         Some(&[start, end]) if start <= end => (start as u64, end as u64),
         _ => return Err(wrong("its data_offsets are no range".into())),
     };
-    let len = dtype
-        .bytes(&shape)
-        .ok_or_else(|| wrong(format!("its shape {shape:?} overflows")))?;
+    let len = dtype.bytes(&shape).ok_or_else(|| wrong(format!("its shape {shape:?} overflows")))?;
     if end - start != len as u64 {
-        return Err(wrong(format!(
-            "{dtype} of shape {shape:?} takes {len} bytes, its range has {}",
-            end - start
-        )));
+        return Err(wrong(format!("{dtype} of shape {shape:?} takes {len} bytes, its range has {}", end - start)));
     }
     if end > i64::MAX as u64 - data {
         return Err(wrong(format!("its range {start}..{end} is beyond any file")));
     }
-    Ok(Tensor {
-        name,
-        dtype,
-        shape,
-        len,
-        shard,
-        offset: data + start,
-    })
+    Ok(Tensor { name, dtype, shape, len, shard, offset: data + start })
 }
 
 fn integers(value: Option<&Value>) -> Option<Vec<usize>> {
-    value?
-        .as_array()?
-        .iter()
-        .map(|item| usize::try_from(item.as_u64()?).ok())
-        .collect()
+    value?.as_array()?.iter().map(|item| usize::try_from(item.as_u64()?).ok()).collect()
 }

@@ -49,29 +49,13 @@ fn check_error(files: &[(&str, &[u8])], pieces: &[&str]) {
 #[test]
 fn one_safetensors_file() {
     let weights = safetensors_file(&[("a.weight", &[2, 3]), ("b", &[4])]);
-    let folder = folder(&[
-        ("config.json", CONFIG),
-        ("model.safetensors", &weights),
-        ("._x.safetensors", b"junk"),
-    ]);
+    let folder = folder(&[("config.json", CONFIG), ("model.safetensors", &weights), ("._x.safetensors", b"junk")]);
     let checkpoint = Checkpoint::open(folder.path()).unwrap();
-    assert_eq!(
-        (checkpoint.architecture(), checkpoint.format()),
-        ("llama", Format::Safetensors)
-    );
+    assert_eq!((checkpoint.architecture(), checkpoint.format()), ("llama", Format::Safetensors));
     let b = checkpoint.tensor("b").unwrap();
     assert_eq!((b.dtype, b.shape.as_slice(), b.len), (Dtype::F32, &[4][..], 16));
-    assert_eq!(
-        checkpoint.read(b).unwrap(),
-        [0f32, 1., 2., 3.].map(f32::to_le_bytes).concat()
-    );
-    assert_eq!(
-        checkpoint
-            .tensors()
-            .map(|tensor| tensor.name.as_str())
-            .collect::<Vec<_>>(),
-        ["a.weight", "b"]
-    );
+    assert_eq!(checkpoint.read(b).unwrap(), [0f32, 1., 2., 3.].map(f32::to_le_bytes).concat());
+    assert_eq!(checkpoint.tensors().map(|tensor| tensor.name.as_str()).collect::<Vec<_>>(), ["a.weight", "b"]);
     assert!(checkpoint.tensor("c").is_none());
 }
 
@@ -95,15 +79,9 @@ fn shards_with_and_without_index() {
     }
     check_error(&[all[0], all[1], all[3]], &[names[1], "1 of the model's files"]);
     check_error(&[all[0], all[2]], &[names[0]]);
-    check_error(
-        &[all[0], (names[0], &first), (names[1], &first)],
-        &["tensor a twice", names[1]],
-    );
+    check_error(&[all[0], (names[0], &first), (names[1], &first)], &["tensor a twice", names[1]]);
     let outside = br#"{"weight_map": {"a": "../secret.safetensors"}}"#;
-    check_error(
-        &[all[0], ("model.safetensors.index.json", outside)],
-        &["no file name", "../secret"],
-    );
+    check_error(&[all[0], ("model.safetensors.index.json", outside)], &["no file name", "../secret"]);
 }
 
 #[test]
@@ -115,10 +93,7 @@ fn broken_folders() {
         let files: &[(&str, &[u8])] = &[("config.json", config.as_bytes()), ("model.safetensors", &weights)];
         check_error(files, &["config.json", piece]);
     }
-    check_error(
-        &[("a.gguf", b""), ("b.gguf", b"")],
-        &["several models (a.gguf, b.gguf)"],
-    );
+    check_error(&[("a.gguf", b""), ("b.gguf", b"")], &["several models (a.gguf, b.gguf)"]);
     check_error(&[("m-00001-of-00002.gguf", b"")], &["split"]);
     assert!(open_error(Path::new("/no/such/folder")).contains("/no/such/folder"));
 }
@@ -132,17 +107,11 @@ fn broken_safetensors() {
     let entry = |dtype: &str, shape: Value, offsets: Value| json!({"x": {"dtype": dtype, "shape": shape, "data_offsets": offsets}});
     for (bytes, piece) in [
         (write(entry("F32", json!([2]), json!([0, 8])), 3), "5 are missing"),
-        (
-            write(entry("F32", json!([2]), json!([0, 7])), 8),
-            "takes 8 bytes, its range has 7",
-        ),
+        (write(entry("F32", json!([2]), json!([0, 7])), 8), "takes 8 bytes, its range has 7"),
         (write(entry("F32", json!([2]), json!([8, 0])), 8), "no range"),
         (write(entry("F32", json!([-2]), json!([0, 8])), 8), "shape"),
         (write(entry("F32", json!([u64::MAX, 2]), json!([0, 8])), 8), "overflows"),
-        (
-            write(entry("F32", json!([2]), json!([u64::MAX - 8, u64::MAX])), 8),
-            "beyond any file",
-        ),
+        (write(entry("F32", json!([2]), json!([u64::MAX - 8, u64::MAX])), 8), "beyond any file"),
         (write(entry("Q9", json!([2]), json!([0, 8])), 8), "type Q9"),
         (write(json!({}), 0), "no tensors"),
         (b"\xff\xff\xff\xff\xff\xff\xff\xff{}".to_vec(), "no safetensors file"),
@@ -168,10 +137,7 @@ fn cut_anywhere_is_an_error() {
     for cut in (0..gguf.len()).step_by(7) {
         std::fs::write(&path, &gguf[..cut]).unwrap();
         let error = open_error(&path);
-        assert!(
-            error.contains("m.gguf is cut short") && error.contains("incomplete"),
-            "{cut}: {error}"
-        );
+        assert!(error.contains("m.gguf is cut short") && error.contains("incomplete"), "{cut}: {error}");
     }
 }
 
@@ -185,9 +151,7 @@ fn any_flipped_byte_is_an_error_or_a_checkpoint() {
         bytes[place] ^= 0xff;
         std::fs::write(&path, &bytes).unwrap();
         if let Ok(checkpoint) = Checkpoint::open(&path) {
-            checkpoint
-                .tensors()
-                .for_each(|tensor| assert!(checkpoint.read(tensor).is_ok(), "{place}"));
+            checkpoint.tensors().for_each(|tensor| assert!(checkpoint.read(tensor).is_ok(), "{place}"));
         }
     }
 }
@@ -200,10 +164,7 @@ fn open_gguf(writer: &Writer) -> Result<Checkpoint, Error> {
 #[test]
 fn gguf_becomes_a_hugging_face_checkpoint() {
     let checkpoint = open_gguf(&Writer::llama()).unwrap();
-    assert_eq!(
-        (checkpoint.architecture(), checkpoint.format()),
-        ("llama", Format::Gguf)
-    );
+    assert_eq!((checkpoint.architecture(), checkpoint.format()), ("llama", Format::Gguf));
     let config = checkpoint.config();
     for (key, value) in [
         ("hidden_size", json!(32)),
@@ -220,10 +181,7 @@ fn gguf_becomes_a_hugging_face_checkpoint() {
         assert_eq!(config[key], value, "{key}");
     }
     let embedding = checkpoint.tensor("model.embed_tokens.weight").unwrap();
-    assert_eq!(
-        (embedding.dtype, embedding.shape.as_slice()),
-        (Dtype::Q4_1, &[5, 32][..])
-    );
+    assert_eq!((embedding.dtype, embedding.shape.as_slice()), (Dtype::Q4_1, &[5, 32][..]));
     assert_eq!(checkpoint.read(embedding).unwrap(), (0..100).collect::<Vec<u8>>());
     let norm = checkpoint.tensor("model.norm.weight").unwrap();
     assert_eq!(checkpoint.read(norm).unwrap(), [1; 128]);
@@ -232,13 +190,8 @@ fn gguf_becomes_a_hugging_face_checkpoint() {
     assert_eq!(checkpoint.eos_token().as_deref(), Some("<|endoftext|>"));
     // <|im_end|> is known by its name alone.
     assert_eq!(checkpoint.generation().unwrap().eos_token_ids, [0, 1]);
-    let TokenizerSource::Gguf(vocabulary) = checkpoint.tokenizer().unwrap() else {
-        panic!("not a GGUF's")
-    };
-    assert_eq!(
-        (vocabulary.tokens.len(), vocabulary.merges.as_slice()),
-        (5, &["a b".to_owned()][..])
-    );
+    let TokenizerSource::Gguf(vocabulary) = checkpoint.tokenizer().unwrap() else { panic!("not a GGUF's") };
+    assert_eq!((vocabulary.tokens.len(), vocabulary.merges.as_slice()), (5, &["a b".to_owned()][..]));
     assert_eq!(vocabulary.pre.as_deref(), Some("smollm"));
 }
 
@@ -279,16 +232,8 @@ fn gguf_metadata_refusals() {
         ("split.count", Value::Unsigned(3), "split"),
         ("llama.expert_count", Value::Unsigned(8), "experts"),
         ("general.alignment", Value::Unsigned(48), "alignment is 48"),
-        (
-            "llama.block_count",
-            Value::Boolean(true),
-            "llama.block_count is no count",
-        ),
-        (
-            "tokenizer.ggml.token_type",
-            Value::List(vec![]),
-            "0 entries for 5 tokens",
-        ),
+        ("llama.block_count", Value::Boolean(true), "llama.block_count is no count"),
+        ("tokenizer.ggml.token_type", Value::List(vec![]), "0 entries for 5 tokens"),
         ("nested", nested, "nested has the unknown value type 9"),
     ] {
         check_refusal(|w| w.set(key, value.clone()), piece);
@@ -310,10 +255,7 @@ fn gguf_tensor_and_file_refusals() {
         (vec![1; 5], 0, "5 dimensions"),
         (vec![u64::MAX, 2], 0, "no possible shape"),
     ] {
-        check_refusal(
-            |w| w.tensors.push(("x".into(), dimensions.clone(), number, vec![])),
-            piece,
-        );
+        check_refusal(|w| w.tensors.push(("x".into(), dimensions.clone(), number, vec![])), piece);
     }
     check_refusal(|w| w.tensors.push(w.tensors[0].clone()), "embed_tokens.weight twice");
     let big_endian = [&b"GGUF"[..], &3u32.to_be_bytes(), &[0; 64]].concat();
@@ -343,24 +285,12 @@ fn template_homes() {
     check(&[("tokenizer_config.json", r#"{"chat_template": null}"#)], None);
     check(&[("tokenizer_config.json", r#"{"chat_template": "T"}"#)], Some("T"));
     check(&[("tokenizer_config.json", named)], Some("D"));
-    check(
-        &[(
-            "tokenizer_config.json",
-            r#"{"chat_template": [{"name": "x", "template": "O"}]}"#,
-        )],
-        Some("O"),
-    );
+    check(&[("tokenizer_config.json", r#"{"chat_template": [{"name": "x", "template": "O"}]}"#)], Some("O"));
     check(&[("tokenizer_config.json", named), json], Some("C"));
     check(&[("tokenizer_config.json", named), json, jinja], Some("J"));
     let nameless = named.replace("default", "rag");
     let (_folder, checkpoint) = text_folder(&[("tokenizer_config.json", &nameless)]);
-    assert!(
-        checkpoint
-            .template()
-            .unwrap_err()
-            .to_string()
-            .contains("(tool_use, rag)")
-    );
+    assert!(checkpoint.template().unwrap_err().to_string().contains("(tool_use, rag)"));
 }
 
 #[test]
@@ -382,26 +312,11 @@ fn generation_from_every_place() {
         ..Generation::default()
     };
     assert_eq!(checkpoint.generation().unwrap(), expected);
-    assert_eq!(
-        (checkpoint.bos_token().as_deref(), checkpoint.eos_token().as_deref()),
-        (Some("<b>"), Some("<e>"))
-    );
-    assert_eq!(
-        checkpoint.tokenizer().unwrap(),
-        TokenizerSource::Json(tokenizer.as_bytes().to_vec())
-    );
+    assert_eq!((checkpoint.bos_token().as_deref(), checkpoint.eos_token().as_deref()), (Some("<b>"), Some("<e>")));
+    assert_eq!(checkpoint.tokenizer().unwrap(), TokenizerSource::Json(tokenizer.as_bytes().to_vec()));
     let greedy = generation_config.replace("\"do_sample\": true", "\"do_sample\": false");
     let (_folder, checkpoint) = text_folder(&[("generation_config.json", &greedy)]);
-    let expected = Generation {
-        eos_token_ids: vec![2, 7, 9],
-        ..Generation::default()
-    };
+    let expected = Generation { eos_token_ids: vec![2, 7, 9], ..Generation::default() };
     assert_eq!(checkpoint.generation().unwrap(), expected);
-    assert!(
-        checkpoint
-            .tokenizer()
-            .unwrap_err()
-            .to_string()
-            .contains("no tokenizer.json")
-    );
+    assert!(checkpoint.tokenizer().unwrap_err().to_string().contains("no tokenizer.json"));
 }

@@ -18,11 +18,7 @@ pub enum TokenizerSource {
 
 #[derive(Debug)]
 pub(super) enum Text {
-    Folder {
-        folder: PathBuf,
-        tokenizer_config: Option<Value>,
-        generation_config: Option<Value>,
-    },
+    Folder { folder: PathBuf, tokenizer_config: Option<Value>, generation_config: Option<Value> },
     Gguf(Box<Vocabulary>),
 }
 
@@ -30,11 +26,7 @@ impl Text {
     pub(super) fn of_folder(folder: &Path) -> Result<Text, Error> {
         let optional = |name: &str| {
             let path = folder.join(name);
-            if path.exists() {
-                read_json(&path).map(Some)
-            } else {
-                Ok(None)
-            }
+            if path.exists() { read_json(&path).map(Some) } else { Ok(None) }
         };
         Ok(Text::Folder {
             folder: folder.to_owned(),
@@ -50,13 +42,9 @@ impl Text {
         };
         let path = folder.join("tokenizer.json");
         if path.exists() {
-            return std::fs::read(&path)
-                .map(TokenizerSource::Json)
-                .map_err(|error| Error::io(&path, error));
+            return std::fs::read(&path).map(TokenizerSource::Json).map_err(|error| Error::io(&path, error));
         }
-        let other = ["tokenizer.model", "vocab.json", "tiktoken.model"]
-            .iter()
-            .find(|name| folder.join(name).exists());
+        let other = ["tokenizer.model", "vocab.json", "tiktoken.model"].iter().find(|name| folder.join(name).exists());
         let message = match other {
             Some(name) => format!("the folder has {name} but no tokenizer.json, which mettle needs; convert it first"),
             None => "the folder has no tokenizer.json; pull the model again".to_owned(),
@@ -81,17 +69,11 @@ impl Text {
     pub(super) fn template(&self) -> Result<Option<String>, Error> {
         let (folder, tokenizer_config) = match self {
             Text::Gguf(vocabulary) => return Ok(vocabulary.template.clone()),
-            Text::Folder {
-                folder,
-                tokenizer_config,
-                ..
-            } => (folder, tokenizer_config),
+            Text::Folder { folder, tokenizer_config, .. } => (folder, tokenizer_config),
         };
         let path = folder.join("chat_template.jinja");
         if path.exists() {
-            return std::fs::read_to_string(&path)
-                .map(Some)
-                .map_err(|error| Error::io(&path, error));
+            return std::fs::read_to_string(&path).map(Some).map_err(|error| Error::io(&path, error));
         }
         let path = folder.join("chat_template.json");
         if path.exists() {
@@ -115,11 +97,7 @@ impl Text {
                 Some(token.as_str().or_else(|| token.get("content")?.as_str())?.to_owned())
             }
             Text::Gguf(vocabulary) => {
-                let id = if key == "bos_token" {
-                    vocabulary.bos
-                } else {
-                    vocabulary.eos
-                };
+                let id = if key == "bos_token" { vocabulary.bos } else { vocabulary.eos };
                 vocabulary.tokens.get(id? as usize).cloned()
             }
         }
@@ -127,17 +105,10 @@ impl Text {
 
     /// The id of a special token, from the tokenizer's own list of added tokens.
     pub(super) fn special_id(&self, token: &str) -> Result<Option<u32>, Error> {
-        let Text::Folder {
-            folder,
-            tokenizer_config,
-            ..
-        } = self
-        else {
+        let Text::Folder { folder, tokenizer_config, .. } = self else {
             return Ok(None);
         };
-        let decoder = tokenizer_config
-            .as_ref()
-            .and_then(|config| config.get("added_tokens_decoder"));
+        let decoder = tokenizer_config.as_ref().and_then(|config| config.get("added_tokens_decoder"));
         for (id, entry) in decoder.and_then(Value::as_object).into_iter().flatten() {
             if entry.get("content").and_then(Value::as_str) == Some(token) {
                 return Ok(id.parse().ok());
@@ -149,10 +120,8 @@ impl Text {
         }
         let json = read_json(&path)?;
         let added = json.get("added_tokens").and_then(Value::as_array);
-        let entry = added
-            .into_iter()
-            .flatten()
-            .find(|entry| entry.get("content").and_then(Value::as_str) == Some(token));
+        let entry =
+            added.into_iter().flatten().find(|entry| entry.get("content").and_then(Value::as_str) == Some(token));
         Ok(entry.and_then(|entry| u32::try_from(entry.get("id")?.as_u64()?).ok()))
     }
 }
@@ -172,20 +141,14 @@ fn choose_template(path: &Path, value: &Value) -> Result<Option<String>, Error> 
         .filter_map(|entry| Some((entry.get("name")?.as_str()?, entry.get("template")?.as_str()?)))
         .collect();
     match named.as_slice() {
-        [] => Err(Error::damaged(
-            path,
-            "its \"chat_template\" is neither a string nor a list of named templates",
-        )),
+        [] => Err(Error::damaged(path, "its \"chat_template\" is neither a string nor a list of named templates")),
         [(_, only)] => Ok(Some((*only).to_owned())),
         several => match several.iter().find(|(name, _)| *name == "default") {
             Some((_, template)) => Ok(Some((*template).to_owned())),
             None => {
                 let names: Vec<&str> = several.iter().map(|(name, _)| *name).collect();
                 let names = names.join(", ");
-                Err(Error::unsupported(
-                    path,
-                    format!("of its chat templates ({names}) none is called \"default\""),
-                ))
+                Err(Error::unsupported(path, format!("of its chat templates ({names}) none is called \"default\"")))
             }
         },
     }

@@ -3,19 +3,15 @@
 
 use std::{
     sync::{
-        Arc, Mutex, PoisonError,
-        atomic::{AtomicBool, Ordering},
-        mpsc::{Receiver, RecvTimeoutError, Sender, TryRecvError, channel},
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::Ordering,
+        mpsc::{Receiver, Sender, TryRecvError, channel},
     },
     thread::JoinHandle,
     time::{Duration, Instant},
 };
 
-use super::{
-    Finish, Job, Runner, Stats, Step,
-    scheduler::Scheduler,
-    stats::{Counters, add},
-};
+use super::{Job, Runner, Stats, scheduler::Scheduler, stats::Counters};
 
 /// What the engine may take on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,12 +48,18 @@ pub struct Engine {
 }
 
 struct Shared {
-    inbox: Sender<Message>,
+    inbox: Mutex<Inbox>,
     counters: Arc<Counters>,
-    closed: AtomicBool,
     thread: Mutex<Option<JoinHandle<()>>>,
     limits: Limits,
     context: usize,
+}
+
+/// The way in. Under one lock with `closed`, so that no job can come after the message that closes: the device thread
+/// would be gone, and the job without a reason.
+struct Inbox {
+    messages: Sender<Message>,
+    closed: bool,
 }
 
 enum Message {
@@ -79,7 +81,7 @@ impl Engine {
         R: Runner + 'static,
         E: Send + 'static,
     {
-        let (inbox, messages) = channel();
+        let (sender, messages) = channel();
         let (ready, loaded) = channel();
         let counters = Arc::new(Counters::default());
         let on_device = counters.clone();
@@ -91,7 +93,7 @@ impl Engine {
                     Err(error) => return drop(ready.send(Err(error))),
                 };
                 let _ = ready.send(Ok(runner.context()));
-                work(&mut Scheduler::new(runner, limits, on_device.clone()), &messages, &on_device);
+                work(&mut Scheduler::new(runner, limits, on_device), &messages);
             })
             .expect("the system starts a thread");
         let context = match loaded.recv() {
@@ -101,8 +103,8 @@ impl Engine {
                 Ok(()) => unreachable!("the thread says how loading went, or panics"),
             },
         };
-        let (closed, thread) = (AtomicBool::new(false), Mutex::new(Some(thread)));
-        Ok(Engine { shared: Arc::new(Shared { inbox, counters, closed, thread, limits, context }) })
+        let inbox = Mutex::new(Inbox { messages: sender, closed: false });
+        Ok(Engine { shared: Arc::new(Shared { inbox, counters, thread: Mutex::new(Some(thread)), limits, context }) })
     }
 
     /// Puts a job into the inbox.
@@ -110,18 +112,26 @@ impl Engine {
     /// # Errors
     /// [`SubmitError::Full`] when too many wait, [`SubmitError::Closed`] after [`Engine::close`].
     pub fn submit(&self, job: Job) -> Result<(), SubmitError> {
-        if self.shared.closed.load(Ordering::Acquire) {
+        let inbox = self.inbox();
+        if inbox.closed {
             return Err(SubmitError::Closed);
         }
         let limit = self.shared.limits.waiting;
         // Every row that is free takes a job at once, so the queue proper starts behind the rows.
-        let taken = self.shared.counters.waiting.fetch_add(1, Ordering::AcqRel) as usize;
+        let waiting = &self.shared.counters.waiting;
+        let taken = waiting.fetch_add(1, Ordering::AcqRel) as usize;
         let free = self.shared.limits.rows.saturating_sub(self.stats().running as usize);
-        if taken >= limit + free {
-            self.shared.counters.waiting.fetch_sub(1, Ordering::AcqRel);
-            return Err(SubmitError::Full { waiting: taken, limit });
-        }
-        self.shared.inbox.send(Message::Job(job)).map_err(|_| SubmitError::Closed)
+        let sent = match taken < limit + free {
+            true => inbox.messages.send(Message::Job(job)).map_err(|_| SubmitError::Closed),
+            false => Err(SubmitError::Full { waiting: taken, limit }),
+        };
+        sent.inspect_err(|_| {
+            waiting.fetch_sub(1, Ordering::AcqRel);
+        })
+    }
+
+    fn inbox(&self) -> MutexGuard<'_, Inbox> {
+        self.shared.inbox.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The counters of this moment.
@@ -137,8 +147,12 @@ impl Engine {
     /// Takes no more jobs, lets the ones there are finish for `grace`, ends the rest with [`Finish::Closing`], and
     /// returns when the device thread is gone and the model's memory is free. Blocks; a second call returns at once.
     pub fn close(&self, grace: Duration) {
-        self.shared.closed.store(true, Ordering::Release);
-        let _ = self.shared.inbox.send(Message::Close(Instant::now() + grace));
+        {
+            let mut inbox = self.inbox();
+            inbox.closed = true;
+            // A thread that is gone needs no word.
+            let _ = inbox.messages.send(Message::Close(Instant::now() + grace));
+        }
         let thread = self.shared.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(thread) = thread {
             // A panic of the device thread was reported when it happened.
@@ -148,7 +162,7 @@ impl Engine {
 }
 
 /// The device thread's life: sleep while there is nothing to do, otherwise tick.
-fn work<R: Runner>(scheduler: &mut Scheduler<R>, messages: &Receiver<Message>, counters: &Counters) {
+fn work<R: Runner>(scheduler: &mut Scheduler<R>, messages: &Receiver<Message>) {
     let mut deadline: Option<Instant> = None;
     loop {
         if scheduler.is_idle() && deadline.is_none() {
@@ -166,28 +180,14 @@ fn work<R: Runner>(scheduler: &mut Scheduler<R>, messages: &Receiver<Message>, c
                 // Nobody is left to read the answers.
                 Err(TryRecvError::Disconnected) => deadline = Some(Instant::now()),
             }
+            // Nothing but earlier deadlines can follow a deadline.
             if deadline.is_some_and(|at| at <= Instant::now()) {
                 break;
             }
         }
         if deadline.is_some_and(|at| scheduler.is_idle() || at <= Instant::now()) {
-            scheduler.close();
-            return refuse_the_rest(messages, counters);
+            return scheduler.close();
         }
         scheduler.tick();
-    }
-}
-
-/// Jobs that came in while the engine closed still get their one reason.
-fn refuse_the_rest(messages: &Receiver<Message>, counters: &Counters) {
-    loop {
-        match messages.recv_timeout(Duration::ZERO) {
-            Ok(Message::Job(job)) => {
-                let _ = job.steps.send(Step::Finished(Finish::Closing));
-                add(&counters.finished, 1);
-            }
-            Ok(Message::Close(_)) => {}
-            Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => return,
-        }
     }
 }

@@ -23,7 +23,9 @@ pub struct Job {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Step {
     /// The job has a row. `cached` of its prompt tokens were remembered and not computed again.
-    Started { cached: usize },
+    Started {
+        cached: usize,
+    },
     Token(u32),
     Finished(Finish),
 }

@@ -50,6 +50,16 @@ impl<State> Prefixes<State> {
         None
     }
 
+    /// How many tokens `prompt` shares with the entry that shares the most, whether or not its state is of use.
+    pub fn shared(&self, prompt: &[u32]) -> usize {
+        self.entries.iter().map(|entry| common(&entry.tokens, prompt)).max().unwrap_or(0)
+    }
+
+    /// Forgets the state of exactly these tokens.
+    pub fn forget(&mut self, tokens: &[u32]) {
+        self.entries.retain(|entry| entry.tokens != tokens);
+    }
+
     /// Remembers a state that holds `tokens`. One that `contains` others (a state that can be cut anywhere) takes the
     /// place of the entries it starts with, and is itself not needed where an entry starts with it.
     pub fn insert(&mut self, tokens: Vec<u32>, state: State, bytes: usize, contains: bool) {
@@ -95,7 +105,8 @@ mod tests {
         let mut prefixes = store(100);
         prefixes.insert(vec![1, 2, 3], "a", 1, true);
         prefixes.insert(vec![1, 2, 4, 5], "b", 1, true);
-        let found = |prefixes: &mut Prefixes<&'static str>, prompt: &[u32]| prefixes.find(prompt, |state, _| Some(*state));
+        let found =
+            |prefixes: &mut Prefixes<&'static str>, prompt: &[u32]| prefixes.find(prompt, |state, _| Some(*state));
         assert_eq!(found(&mut prefixes, &[1, 2, 4, 9]), Some(("b", 3)));
         assert_eq!(found(&mut prefixes, &[1, 2, 3]), Some(("b", 2)), "the last token is computed again");
         assert_eq!(found(&mut prefixes, &[1, 2, 3, 3]), Some(("a", 3)));

@@ -11,7 +11,7 @@ use std::{
 use super::{
     Draw, Finish, Job, Limits, Row, RunError, Runner, Step,
     prefix::Prefixes,
-    sequence::Sequence,
+    sequence::{Memory, Sequence},
     stats::{Counters, add, set},
 };
 
@@ -57,15 +57,44 @@ impl<R: Runner> Scheduler<R> {
 
     /// Ends everything that runs or waits.
     pub fn close(&mut self) {
-        for job in self.waiting.drain(..) {
-            let _ = job.steps.send(Step::Finished(Finish::Closing));
-            add(&self.counters.finished, 1);
+        while let Some(job) = self.waiting.pop_front() {
+            self.left_queue(1);
+            self.refuse(&job, Finish::Closing);
         }
-        for sequence in self.rows.drain(..) {
-            sequence.finish(Finish::Closing);
-            add(&self.counters.finished, 1);
+        while !self.rows.is_empty() {
+            self.end(0, Some(Finish::Closing));
         }
         self.publish();
+    }
+
+    /// Ends a job that has no row.
+    fn refuse(&self, job: &Job, reason: Finish) {
+        self.count(Some(&reason));
+        let _ = job.steps.send(Step::Finished(reason));
+    }
+
+    /// Ends a row; without a reason, because nobody waits for one. The counters and the remembered prefixes are in
+    /// order before the reader hears of it, so whoever has an answer finds them as the answer left them.
+    fn end(&mut self, index: usize, reason: Option<Finish>) {
+        let (steps, memory) = self.rows.remove(index).end();
+        // The states of a failed pass are not to be trusted, so nothing of them is remembered.
+        if !matches!(reason, Some(Finish::Failed(_))) {
+            self.remember(memory);
+        }
+        self.count(reason.as_ref());
+        self.publish();
+        if let Some(reason) = reason {
+            let _ = steps.send(Step::Finished(reason));
+        }
+    }
+
+    fn count(&self, reason: Option<&Finish>) {
+        let counter = match reason {
+            Some(Finish::Failed(_)) => &self.counters.failed,
+            Some(Finish::Stop | Finish::Length | Finish::Closing) => &self.counters.finished,
+            None => &self.counters.cancelled,
+        };
+        add(counter, 1);
     }
 
     fn publish(&self) {
@@ -82,9 +111,7 @@ impl<R: Runner> Scheduler<R> {
         self.left_queue(gone);
         add(&self.counters.cancelled, gone);
         for index in (0..self.rows.len()).rev().filter(|&index| self.rows[index].is_cancelled()).collect::<Vec<_>>() {
-            let sequence = self.rows.remove(index);
-            self.remember(sequence.finish(Finish::Closing));
-            add(&self.counters.cancelled, 1);
+            self.end(index, None);
         }
     }
 
@@ -97,21 +124,40 @@ impl<R: Runner> Scheduler<R> {
         while self.rows.len() < self.limits.rows {
             let Some(job) = self.waiting.pop_front() else { return };
             self.left_queue(1);
-            let context = self.runner.context();
-            if job.prompt.is_empty() || job.prompt.len() >= context {
-                let text = format!("a prompt of {} tokens does not fit a context of {context}", job.prompt.len());
-                let _ = job.steps.send(Step::Finished(Finish::Failed(text)));
-                add(&self.counters.failed, 1);
-                continue;
+            match self.start(&job) {
+                Ok((state, cached)) => {
+                    let branch = self.branch(&job.prompt, cached);
+                    add(&self.counters.prompt_tokens, job.prompt.len());
+                    add(&self.counters.cached_tokens, cached);
+                    let _ = job.steps.send(Step::Started { cached });
+                    self.rows.push(Sequence::new(job, state, cached, branch));
+                }
+                Err(RunError(text)) => self.refuse(&job, Finish::Failed(text)),
             }
-            let runner = &self.runner;
-            let found = self.prefixes.find(&job.prompt, |state, length| runner.cut(state, length));
-            let (state, cached) = found.unwrap_or_else(|| (self.runner.fresh(), 0));
-            let _ = job.steps.send(Step::Started { cached });
-            add(&self.counters.prompt_tokens, job.prompt.len());
-            add(&self.counters.cached_tokens, cached);
-            self.rows.push(Sequence::new(job, state, cached));
         }
+    }
+
+    /// The state a job starts from, and how many of its prompt's tokens that holds.
+    fn start(&mut self, job: &Job) -> Result<(R::State, usize), RunError> {
+        let (length, context) = (job.prompt.len(), self.runner.context());
+        if length == 0 || length >= context {
+            return Err(RunError(format!("a prompt of {length} tokens does not fit a context of {context}")));
+        }
+        if job.max_tokens == 0 {
+            return Err(RunError("an answer has at least 1 token, but max_tokens is 0".into()));
+        }
+        let (runner, prefixes) = (&mut self.runner, &mut self.prefixes);
+        guarded(|| {
+            let found = prefixes.find(&job.prompt, |state, length| runner.cut(state, length));
+            found.unwrap_or_else(|| (runner.fresh(), 0))
+        })
+    }
+
+    /// Where the prompt parts from the remembered ones, if a state there would have saved more than a few tokens of
+    /// the ones that were not `cached`; else 0.
+    fn branch(&self, prompt: &[u32], cached: usize) -> usize {
+        let shared = self.prefixes.shared(prompt).min(prompt.len() - 1);
+        if shared > cached + self.limits.prefill_chunk / 4 { shared } else { 0 }
     }
 
     fn choose(&mut self) -> Option<Work> {
@@ -128,12 +174,12 @@ impl<R: Runner> Scheduler<R> {
         }
     }
 
-    /// How much of the prompt of row `index` to run. A state that cannot be cut stops before the last token, so that
-    /// the prompt without it is remembered and the same prompt again finds it.
+    /// How much of the prompt of row `index` to run; 0 where the prompt is done.
     fn chunk(&self, index: usize) -> usize {
-        let left = self.rows[index].job().prompt.len().saturating_sub(self.rows[index].done());
+        let row = &self.rows[index];
+        let left = row.job().prompt.len().saturating_sub(row.done());
         let chunk = self.limits.prefill_chunk.max(1).min(left);
-        if chunk == left && left > 1 && !self.runner.cuts() { left - 1 } else { chunk }
+        if self.runner.cuts() { chunk } else { chunk.min(row.to_next_stop()) }
     }
 
     /// One forward pass of these rows, and what follows from it.
@@ -153,8 +199,7 @@ impl<R: Runner> Scheduler<R> {
                 })
                 .collect();
             let runner = &mut self.runner;
-            catch_unwind(AssertUnwindSafe(|| runner.forward(&mut rows)))
-                .unwrap_or_else(|_| Err(RunError("the forward pass panicked".into())))
+            guarded(|| runner.forward(&mut rows)).and_then(|tokens| tokens)
         };
         let spent = match work {
             Work::Prompt(_) => &self.counters.prefill_microseconds,
@@ -178,37 +223,51 @@ impl<R: Runner> Scheduler<R> {
                     add(&self.counters.generated_tokens, 1);
                     ended.extend(sequence.take(token, context).map(|reason| (index, reason)));
                 }
-                // Inside a prompt. A state that can be cut is remembered at the end, with all of this in it.
-                None if !self.runner.cuts() => {
-                    let snapshot = self.rows[index].snapshot();
-                    self.remember(snapshot);
-                }
-                None => {}
+                None => self.pass_on(index, count),
             }
         }
         for (index, reason) in ended.into_iter().rev() {
-            let sequence = self.rows.remove(index);
-            self.remember(sequence.finish(reason));
-            add(&self.counters.finished, 1);
+            self.end(index, Some(reason));
         }
     }
 
-    /// The states of a failed pass are not to be trusted, so nothing of them is remembered.
+    /// After a chunk inside a prompt the next prompt has its turn, so that a short one need not wait for a long one.
+    fn pass_on(&mut self, index: usize, count: usize) {
+        // A state that can be cut is remembered at the end, with all of this in it.
+        if !self.runner.cuts() {
+            let snapshot = self.rows[index].snapshot(count, self.limits.prefill_chunk.max(1));
+            snapshot.replaces.into_iter().for_each(|tokens| self.prefixes.forget(tokens));
+            let memory = (snapshot.tokens.to_vec(), snapshot.state);
+            self.remember(memory);
+        }
+        let sequence = self.rows.remove(index);
+        self.rows.push(sequence);
+    }
+
     fn fail(&mut self, indices: &[usize], error: &RunError) {
         for &index in indices.iter().rev() {
-            self.rows.remove(index).finish(Finish::Failed(error.0.clone()));
-            add(&self.counters.failed, 1);
+            self.end(index, Some(Finish::Failed(error.0.clone())));
         }
     }
 
-    fn remember(&mut self, (tokens, state): (Vec<u32>, R::State)) {
+    /// A state whose size cannot be told is forgotten: it cost time, no answer.
+    fn remember(&mut self, (tokens, state): Memory<R::State>) {
         if tokens.is_empty() {
             return;
         }
-        let bytes = self.runner.bytes(&state);
-        let contains = self.runner.cuts();
-        self.prefixes.insert(tokens, state, bytes, contains);
+        if let Ok(bytes) = guarded(|| self.runner.bytes(&state)) {
+            self.prefixes.insert(tokens, state, bytes, self.runner.cuts());
+        }
     }
+}
+
+/// Asks the model for something. A panic in there is its failure, not the device thread's end.
+fn guarded<T>(ask: impl FnOnce() -> T) -> Result<T, RunError> {
+    catch_unwind(AssertUnwindSafe(ask)).map_err(|panic| {
+        let text = panic.downcast_ref::<String>().map(String::as_str);
+        let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("it does not say why");
+        RunError(format!("the model panicked: {text}"))
+    })
 }
 
 /// What a forward pass is for.

@@ -22,6 +22,8 @@ pub struct Script {
     pub fail_at: Option<usize>,
     /// The forward pass of this number, from 0, panics.
     pub panic_at: Option<usize>,
+    /// Asked for the beginning of a state, it panics.
+    pub cut_panics: bool,
     /// How long each pass takes.
     pub delay: Duration,
     pub log: Log,
@@ -98,6 +100,7 @@ impl Runner for Scripted {
     }
 
     fn cut(&self, state: &Vec<u32>, length: usize) -> Option<Vec<u32>> {
+        assert!(!self.0.cut_panics, "the cut panics as the script says");
         (length == state.len() || (length < state.len() && !self.0.recurrent)).then(|| state[..length].to_vec())
     }
 

@@ -38,8 +38,18 @@ macro_rules! counters {
 }
 
 counters!(
-    running, waiting, finished, cancelled, failed, prompt_tokens, cached_tokens, generated_tokens, prefix_entries,
-    prefix_bytes, prefill_microseconds, decode_microseconds
+    running,
+    waiting,
+    finished,
+    cancelled,
+    failed,
+    prompt_tokens,
+    cached_tokens,
+    generated_tokens,
+    prefix_entries,
+    prefix_bytes,
+    prefill_microseconds,
+    decode_microseconds
 );
 
 /// Adds to a counter.

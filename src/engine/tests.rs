@@ -1,5 +1,7 @@
 //! The engine on the scripted runner: any mistake in tokens, states or order shows in the answers.
 
+mod endings;
+
 use std::time::{Duration, Instant};
 
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
@@ -109,6 +111,40 @@ fn a_warm_answer_is_the_cold_one() {
 }
 
 #[test]
+fn a_prompt_all_requests_begin_with_is_found_to_its_last_token() {
+    let engine = engine(Script { recurrent: true, ..script() }, Limits { prefill_chunk: 16, ..Limits::default() });
+    let ask = |seed| {
+        let asked: Vec<u32> = prompt(9, 75).into_iter().chain([990 + seed]).chain(prompt(seed, 20)).collect();
+        let (cached, answer, _) = collect(submit(&engine, &asked, 3));
+        assert_eq!(answer, expected(&asked, 3));
+        cached
+    };
+    // The second shows where they part, at 75, but finds a chunk's end before that; all others find it.
+    assert_eq!([ask(1), ask(2), ask(3), ask(4)], [0, 64, 75, 75]);
+    // Two beginnings that share next to nothing leave no state behind where they part.
+    let before = engine.stats().prefix_entries;
+    let ask = |tokens: [u32; 5]| assert_eq!(collect(submit(&engine, &tokens, 1)).0, 0);
+    ask([991, 992, 1, 2, 3]);
+    ask([991, 992, 4, 5, 6]);
+    assert_eq!(engine.stats().prefix_entries, before + 4, "two prompts, each without and with its last token");
+}
+
+#[test]
+fn a_long_prompt_does_not_drive_out_all_others() {
+    let limits = Limits { prefill_chunk: 16, prefix_bytes: 4 * 10_000, ..Limits::default() };
+    let engine = engine(Script { recurrent: true, ..script() }, limits);
+    let (talk, long) = (prompt(1, 50), prompt(2, 2000));
+    collect(submit(&engine, &talk, 2));
+    collect(submit(&engine, &long, 2));
+    let few = engine.stats().prefix_entries;
+    assert!(few < 20, "{few} states of two prompts");
+    assert_eq!(collect(submit(&engine, &talk, 2)).0, 49);
+    let other_end: Vec<u32> = long[..1990].iter().copied().chain(prompt(3, 9)).collect();
+    let (cached, answer, _) = collect(submit(&engine, &other_end, 2));
+    assert_eq!((cached, answer), (1984, expected(&other_end, 2)), "the last chunk's state is there");
+}
+
+#[test]
 fn random_prompts_with_shared_beginnings_never_hit_falsely() {
     for recurrent in [false, true] {
         let limits = Limits { prefill_chunk: 5, rows: 3, prefix_bytes: 4 * 400, ..Limits::default() };
@@ -177,6 +213,21 @@ fn a_long_prompt_stalls_answers_by_one_chunk_at_most() {
         last_was_chunk = is_chunk;
     }
     assert_eq!(chunks, 50);
+}
+
+#[test]
+fn a_short_prompt_need_not_wait_for_a_long_one() {
+    let log = Log::default();
+    let limits = Limits { prefill_chunk: 8, ..Limits::default() };
+    let engine = engine(Script { log: log.clone(), delay: Duration::from_millis(1), ..script() }, limits);
+    let long = submit(&engine, &prompt(1, 2000), 1);
+    wait("the long prompt is being read", || engine.stats().running == 1);
+    let before = log.passes().len();
+    let short = prompt(2, 20);
+    assert_eq!(collect(submit(&engine, &short, 1)).1, expected(&short, 1));
+    // It has three chunks, each after one of the long prompt's; the rest is leeway for the moment it came in.
+    assert!(log.passes().len() <= before + 9, "{:?}", &log.passes()[before..]);
+    assert_eq!(collect(long).1, expected(&prompt(1, 2000), 1));
 }
 
 #[test]

@@ -30,8 +30,7 @@ impl Alias {
     /// a quarter more for the cache and the work, and one GB for everything else that runs.
     pub fn memory(&self) -> u64 {
         const GB: u64 = 1_000_000_000;
-        self.memory
-            .map_or(self.size + self.size / 4 + GB, |gigabytes| gigabytes * GB)
+        self.memory.map_or(self.size + self.size / 4 + GB, |gigabytes| gigabytes * GB)
     }
 
     /// All names of this row, the main one first.
@@ -124,14 +123,8 @@ mod tests {
 
     #[test]
     fn edit_distances() {
-        let cases = [
-            ("", "", 0),
-            ("", "abc", 3),
-            ("abc", "", 3),
-            ("kitten", "sitting", 3),
-            ("flaw", "lawn", 2),
-            ("é", "e", 1),
-        ];
+        let cases =
+            [("", "", 0), ("", "abc", 3), ("abc", "", 3), ("kitten", "sitting", 3), ("flaw", "lawn", 2), ("é", "e", 1)];
         for (a, b, expected) in cases {
             assert_eq!(edits(a, b), expected, "{a} {b}");
         }
@@ -139,13 +132,7 @@ mod tests {
 
     #[test]
     fn names_are_found_however_they_are_written() {
-        for name in [
-            "smollm2-135m",
-            "SmolLM2-135M",
-            "smollm2-135m:latest",
-            "smollm2:135m",
-            "SMOLLM2:135m",
-        ] {
+        for name in ["smollm2-135m", "SmolLM2-135M", "smollm2-135m:latest", "smollm2:135m", "SMOLLM2:135m"] {
             assert_eq!(find(name).map(|row| row.alias.as_str()), Some("smollm2-135m"), "{name}");
         }
         for name in ["", "smollm2-135", "smollm2-135m ", "latest", ":latest"] {
@@ -174,10 +161,7 @@ mod tests {
             }
             let name = &row.alias;
             assert!(row.size > 1_000_000, "{name}: size");
-            assert!(
-                row.memory() > row.size,
-                "{name}: it cannot run in less memory than its weights take"
-            );
+            assert!(row.memory() > row.size, "{name}: it cannot run in less memory than its weights take");
             assert!(!row.source.is_empty(), "{name}: no source");
             for place in &row.source {
                 check_place(name, place);
@@ -189,23 +173,12 @@ mod tests {
         let is_hex = |text: &str, length| text.len() == length && text.chars().all(|c| c.is_ascii_hexdigit());
         match place {
             Place::Repo(repo) => {
-                assert_eq!(
-                    repo.repo.split('/').filter(|part| !part.is_empty()).count(),
-                    2,
-                    "{name}: {}",
-                    repo.repo
-                );
-                assert!(
-                    repo.revision.iter().all(|revision| is_hex(revision, 40)),
-                    "{name}: a pin is a commit"
-                );
+                assert_eq!(repo.repo.split('/').filter(|part| !part.is_empty()).count(), 2, "{name}: {}", repo.repo);
+                assert!(repo.revision.iter().all(|revision| is_hex(revision, 40)), "{name}: a pin is a commit");
             }
             Place::Package(package) => {
                 assert!(!package.wheel_sha256.is_empty() && package.wheel_sha256.iter().all(|sum| is_hex(sum, 64)));
-                assert!(
-                    package.file.is_some() && package.sha256.as_ref().is_some_and(|sum| is_hex(sum, 64)),
-                    "{name}"
-                );
+                assert!(package.file.is_some() && package.sha256.as_ref().is_some_and(|sum| is_hex(sum, 64)), "{name}");
             }
             Place::Local(path) => panic!("{name} names a path: {}", path.display()),
         }

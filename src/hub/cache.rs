@@ -32,10 +32,7 @@ pub(super) struct RepoCache {
 impl RepoCache {
     pub fn new(config: &Config, repo: &str) -> RepoCache {
         let folder = format!("models--{}", repo.replace('/', "--"));
-        RepoCache {
-            root: config.hub_cache.clone(),
-            folder,
-        }
+        RepoCache { root: config.hub_cache.clone(), folder }
     }
 
     pub fn folder(&self) -> PathBuf {
@@ -104,9 +101,7 @@ fn replace(path: &Path, write: impl FnOnce(&Path) -> std::io::Result<()>) -> Res
     static COUNTER: AtomicU64 = AtomicU64::new(0);
     let number = COUNTER.fetch_add(1, Ordering::Relaxed);
     let new = PathBuf::from(format!("{}.{}-{number}.new", path.display(), std::process::id()));
-    write(&new)
-        .and_then(|()| fs::rename(&new, path))
-        .map_err(|error| Error::io("write", path, error))
+    write(&new).and_then(|()| fs::rename(&new, path)).map_err(|error| Error::io("write", path, error))
 }
 
 pub(super) fn make_folder(path: &Path) -> Result<(), Error> {
@@ -150,11 +145,7 @@ pub(super) fn check_space(folder: &Path, needed: u64) -> Result<(), Error> {
     };
     let free = system.f_bavail.saturating_mul(system.f_frsize);
     if free < needed {
-        return Err(Error::DiskFull {
-            folder: folder.to_path_buf(),
-            needed,
-            free,
-        });
+        return Err(Error::DiskFull { folder: folder.to_path_buf(), needed, free });
     }
     Ok(())
 }
@@ -174,11 +165,7 @@ pub(super) fn installed(config: &Config) -> Vec<Installed> {
     let mut found: Vec<Installed> = entries(&config.hub_cache)
         .into_iter()
         .filter_map(|folder| hub_model(config, &folder))
-        .chain(
-            entries(&registry_folder(config))
-                .into_iter()
-                .filter_map(|folder| registry_model(config, &folder)),
-        )
+        .chain(entries(&registry_folder(config)).into_iter().filter_map(|folder| registry_model(config, &folder)))
         .collect();
     found.sort_by(|a, b| a.name.cmp(&b.name));
     found
@@ -186,9 +173,7 @@ pub(super) fn installed(config: &Config) -> Vec<Installed> {
 
 fn entries(folder: &Path) -> Vec<String> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-    entries
-        .filter_map(|entry| entry.file_name().into_string().ok())
-        .collect()
+    entries.filter_map(|entry| entry.file_name().into_string().ok()).collect()
 }
 
 /// The model of the repository's `main`, or else of its newest complete snapshot (a pinned one has no ref).
@@ -198,39 +183,23 @@ fn hub_model(config: &Config, folder: &str) -> Option<Installed> {
     let model = |commit: &str| Some((commit.to_string(), files::model_in(&cache.snapshot(commit), None)?));
     let newest = || {
         let mut commits = entries(&cache.folder().join("snapshots"));
-        commits.sort_by_key(|commit| {
-            fs::metadata(cache.snapshot(commit))
-                .and_then(|meta| meta.modified())
-                .ok()
-        });
+        commits.sort_by_key(|commit| fs::metadata(cache.snapshot(commit)).and_then(|meta| meta.modified()).ok());
         commits.iter().rev().find_map(|commit| model(commit))
     };
     match cache.commit_of("main").and_then(|commit| model(&commit)) {
-        Some((_, path)) => Some(Installed {
-            name,
-            bytes: size_of(&path),
-            path,
-        }),
-        None => newest().map(|(commit, path)| Installed {
-            name: format!("{name}@{commit}"),
-            bytes: size_of(&path),
-            path,
-        }),
+        Some((_, path)) => Some(Installed { name, bytes: size_of(&path), path }),
+        None => {
+            newest().map(|(commit, path)| Installed { name: format!("{name}@{commit}"), bytes: size_of(&path), path })
+        }
     }
 }
 
 /// `name==version` or `name==version#file`, as the registry's folders are called.
 fn registry_model(config: &Config, folder: &str) -> Option<Installed> {
-    folder
-        .split_once("==")
-        .filter(|(package, _)| !package.starts_with('.'))?;
+    folder.split_once("==").filter(|(package, _)| !package.starts_with('.'))?;
     let inside = registry_folder(config).join(folder);
     let path = files::model_in(&inside, None)?;
-    Some(Installed {
-        name: format!("pypi:{folder}"),
-        bytes: size_of(&path),
-        path,
-    })
+    Some(Installed { name: format!("pypi:{folder}"), bytes: size_of(&path), path })
 }
 
 #[cfg(test)]
@@ -239,11 +208,8 @@ mod tests {
 
     fn scratch() -> (tempfile::TempDir, Config) {
         let folder = tempfile::tempdir().expect("a temporary folder");
-        let config = Config {
-            hub_cache: folder.path().join("hub"),
-            cache: folder.path().join("own"),
-            ..Config::default()
-        };
+        let config =
+            Config { hub_cache: folder.path().join("hub"), cache: folder.path().join("own"), ..Config::default() };
         (folder, config)
     }
 
@@ -256,9 +222,7 @@ mod tests {
         fs::write(cache.blob("abc"), "bytes").expect("writable");
         cache.link(commit, "config.json", "abc").expect("linked");
         cache.link(commit, "deep/er/x.json", "abc").expect("linked");
-        cache
-            .link(commit, "config.json", "abc")
-            .expect("linking again does no harm");
+        cache.link(commit, "config.json", "abc").expect("linking again does no harm");
         cache.set_ref("refs/pr/1", commit).expect("written");
         cache.set_ref(commit, commit).expect("nothing to write");
         let root = config.hub_cache.join("models--org--name");
@@ -282,9 +246,7 @@ mod tests {
             let path = path.clone();
             async move {
                 let (tell, told) = std::sync::mpsc::channel();
-                lock(&path, move || tell.send(()).expect("listening"))
-                    .await
-                    .expect("locked at last");
+                lock(&path, move || tell.send(()).expect("listening")).await.expect("locked at last");
                 told.try_recv().is_ok()
             }
         });
@@ -300,9 +262,6 @@ mod tests {
         let below = folder.path().join("not/yet/there");
         check_space(&below, 1).expect("one byte fits");
         let error = check_space(&below, u64::MAX).expect_err("that never fits");
-        assert!(
-            matches!(error, Error::DiskFull { free, needed: u64::MAX, .. } if free > 0),
-            "{error}"
-        );
+        assert!(matches!(error, Error::DiskFull { free, needed: u64::MAX, .. } if free > 0), "{error}");
     }
 }

@@ -28,13 +28,7 @@ pub(super) fn locate(config: &Config, repo: &Repo) -> Option<PathBuf> {
 
 /// Downloads what is missing of the repository's model and returns its folder or GGUF file.
 pub(super) async fn fetch(config: &Config, http: &Http, repo: &Repo, progress: Progress<'_>) -> Result<PathBuf, Error> {
-    let download = Download {
-        config,
-        http,
-        repo,
-        cache: RepoCache::new(config, &repo.repo),
-        progress,
-    };
+    let download = Download { config, http, repo, cache: RepoCache::new(config, &repo.repo), progress };
     let listing = download.listing().await?;
     let names = files::choose_or_explain(&repo.repo, &listing.names, repo.file.as_deref())?;
     let remotes = download.describe(&listing.commit, &names).await?;
@@ -71,22 +65,10 @@ struct Sibling {
 
 impl Download<'_> {
     async fn listing(&self) -> Result<Listing, Error> {
-        let (owner, name) = self
-            .repo
-            .repo
-            .split_once('/')
-            .expect("a repository without a slash is a bug");
-        let url = self
-            .http
-            .url(&["api", "models", owner, name, "revision", self.repo.revision()]);
-        let about = About {
-            repo: self.repo,
-            file: None,
-        };
-        let response = self
-            .http
-            .send(Method::GET, url.clone(), Follow::Anywhere, about)
-            .await?;
+        let (owner, name) = self.repo.repo.split_once('/').expect("a repository without a slash is a bug");
+        let url = self.http.url(&["api", "models", owner, name, "revision", self.repo.revision()]);
+        let about = About { repo: self.repo, file: None };
+        let response = self.http.send(Method::GET, url.clone(), Follow::Anywhere, about).await?;
         let body = response.bytes().await.map_err(|error| http::broken(&error))?;
         let revision: Revision =
             serde_json::from_slice(&body).map_err(|error| http::nonsense(&url, error.to_string()))?;
@@ -94,10 +76,7 @@ impl Download<'_> {
             return Err(http::nonsense(&url, "the commit is no commit"));
         }
         let names = revision.siblings.into_iter().map(|sibling| sibling.rfilename);
-        Ok(Listing {
-            commit: revision.sha,
-            names: names.filter(|name| files::is_safe(name)).collect(),
-        })
+        Ok(Listing { commit: revision.sha, names: names.filter(|name| files::is_safe(name)).collect() })
     }
 
     /// Reads config.json before anything big, so that what mettle cannot run costs no gigabytes.
@@ -111,11 +90,9 @@ impl Download<'_> {
         let path = self.cache.blob(&remote.etag);
         let text = fs::read(&path).map_err(|error| Error::io("read", &path, error))?;
         match files::architecture(&text) {
-            Some(found) if !known.contains(&found) => Err(Error::Architecture {
-                place: self.repo.repo.clone(),
-                found,
-                known: known.clone(),
-            }),
+            Some(found) if !known.contains(&found) => {
+                Err(Error::Architecture { place: self.repo.repo.clone(), found, known: known.clone() })
+            }
             _ => Ok(()),
         }
     }
@@ -127,22 +104,12 @@ impl Download<'_> {
     }
 
     async fn describe_one(&self, commit: &str, name: &str) -> Result<Remote, Error> {
-        let (owner, model) = self
-            .repo
-            .repo
-            .split_once('/')
-            .expect("a repository without a slash is a bug");
+        let (owner, model) = self.repo.repo.split_once('/').expect("a repository without a slash is a bug");
         let mut parts = vec![owner, model, "resolve", commit];
         parts.extend(name.split('/'));
         let url = self.http.url(&parts);
-        let about = About {
-            repo: self.repo,
-            file: Some(name),
-        };
-        let response = self
-            .http
-            .send(Method::HEAD, url.clone(), Follow::Endpoint, about)
-            .await?;
+        let about = About { repo: self.repo, file: Some(name) };
+        let response = self.http.send(Method::HEAD, url.clone(), Follow::Endpoint, about).await?;
         let headers = response.headers();
         // Of a file that lies on another host, the answer's own ETag and length are those of the redirect.
         let linked = |own: &str, linked: &str| header(headers, linked).or_else(|| header(headers, own));
@@ -155,22 +122,14 @@ impl Download<'_> {
         let size = header(headers, "x-linked-size");
         let size = size.or_else(|| header(headers, "content-length").filter(|_| !away));
         let size = size.and_then(|size| size.parse().ok());
-        Ok(Remote {
-            name: name.to_string(),
-            url,
-            etag: etag.to_string(),
-            size,
-        })
+        Ok(Remote { name: name.to_string(), url, etag: etag.to_string(), size })
     }
 
     async fn get_all(&self, remotes: &[Remote]) -> Result<(), Error> {
         let missing: u64 = remotes.iter().map(|remote| self.missing(remote)).sum();
         cache::check_space(&self.cache.folder(), missing)?;
         let sizes = remotes.iter().map(|remote| remote.size).sum();
-        (self.progress)(Event::Size {
-            files: remotes.len(),
-            bytes: sizes,
-        });
+        (self.progress)(Event::Size { files: remotes.len(), bytes: sizes });
         let count = Count::new(self.progress);
         let started: Vec<_> = remotes.iter().map(|remote| self.get(remote, &count)).collect();
         stream::iter(started).buffer_unordered(PARALLEL).try_collect().await
@@ -192,20 +151,14 @@ impl Download<'_> {
         self.cache.set_ref(self.repo.revision(), commit)?;
         let snapshot = self.cache.snapshot(commit);
         let model = files::model_in(&snapshot, self.repo.file.as_deref());
-        model.ok_or_else(|| Error::NoModel {
-            place: self.repo.repo.clone(),
-        })
+        model.ok_or_else(|| Error::NoModel { place: self.repo.repo.clone() })
     }
 
     /// The blob of one file: there already, or waited for, or downloaded.
     async fn get(&self, remote: &Remote, count: &Count<'_>) -> Result<(), Error> {
         let blob = self.cache.blob(&remote.etag);
         cache::make_parent(&blob)?;
-        let waits = || {
-            (self.progress)(Event::Waiting {
-                file: remote.name.clone(),
-            })
-        };
+        let waits = || (self.progress)(Event::Waiting { file: remote.name.clone() });
         let _lock = cache::lock(&self.cache.lock(&remote.etag), waits).await?;
         if blob.is_file() {
             count.file().at(cache::size_of(&blob));

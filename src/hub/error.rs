@@ -25,12 +25,7 @@ pub enum Error {
     Network { url: String, reason: String },
     /// 401 or 403.
     #[error("the hub refuses to hand out {repo} (status {status}{})", if *.gated { ", gated by its owner" } else { "" })]
-    Denied {
-        repo: String,
-        status: u16,
-        gated: bool,
-        with_token: bool,
-    },
+    Denied { repo: String, status: u16, gated: bool, with_token: bool },
     /// 404 for the repository itself.
     #[error("the hub has no repository {repo}")]
     NoSuchRepo { repo: String, similar: Vec<String> },
@@ -39,32 +34,19 @@ pub enum Error {
     NoSuchRevision { repo: String, revision: String },
     /// The file named after `#` is not there.
     #[error("{place} holds no file \"{file}\"")]
-    NoSuchFile {
-        place: String,
-        file: String,
-        models: Vec<String>,
-    },
+    NoSuchFile { place: String, file: String, models: Vec<String> },
     /// Neither safetensors with a config.json nor GGUF.
     #[error("{place} holds no model: neither config.json with *.safetensors nor a *.gguf file")]
     NoModel { place: String },
     /// Refused before the big files were downloaded.
     #[error("{place} is of the architecture \"{found}\", which mettle cannot run yet")]
-    Architecture {
-        place: String,
-        found: String,
-        known: Vec<String>,
-    },
+    Architecture { place: String, found: String, known: Vec<String> },
     /// The files would not fit (`free` was asked beforehand), or did not (`free` is 0).
     #[error("not enough disk space in {}: {} needed, {} free", folder.display(), bytes(*.needed), bytes(*.free))]
     DiskFull { folder: PathBuf, needed: u64, free: u64 },
     /// The bytes are not those that were promised. They are deleted.
     #[error("{file} arrived with other bytes than promised: its {what} is {found}, expected {expected}")]
-    Mismatch {
-        file: String,
-        what: &'static str,
-        expected: String,
-        found: String,
-    },
+    Mismatch { file: String, what: &'static str, expected: String, found: String },
     /// A status with no meaning of its own here.
     #[error("the hub answers {url} with status {status}")]
     Status { url: String, status: u16 },
@@ -82,17 +64,10 @@ pub enum Error {
     Wheel { place: String, reason: String },
     /// Every place an alias names was tried.
     #[error("{name} could not be fetched from any of its sources:{}", Reasons(.reasons))]
-    Everywhere {
-        name: String,
-        reasons: Vec<(String, Error)>,
-    },
+    Everywhere { name: String, reasons: Vec<(String, Error)> },
     /// The file system said no.
     #[error("cannot {doing} {}: {source}", path.display())]
-    Io {
-        doing: &'static str,
-        path: PathBuf,
-        source: io::Error,
-    },
+    Io { doing: &'static str, path: PathBuf, source: io::Error },
 }
 
 impl Error {
@@ -103,10 +78,9 @@ impl Error {
                 similar,
                 "`mettle pull org/repo` takes any repository of the hub, ./folder or a .gguf file one on this machine",
             )),
-            Error::NoSuchRepo { similar, .. } => Some(did_you_mean(
-                similar,
-                "check the spelling; a private one needs HF_TOKEN",
-            )),
+            Error::NoSuchRepo { similar, .. } => {
+                Some(did_you_mean(similar, "check the spelling; a private one needs HF_TOKEN"))
+            }
             Error::NoSuchRevision { .. } => {
                 Some("a branch, a tag or a full commit id is meant; without @… it is \"main\"".into())
             }
@@ -119,12 +93,7 @@ impl Error {
             Error::Network { .. } => {
                 Some("check the network, or copy the model's folder here from another machine and give its path".into())
             }
-            Error::Denied {
-                gated,
-                with_token,
-                repo,
-                ..
-            } => Some(denied_hint(repo, *gated, *with_token)),
+            Error::Denied { gated, with_token, repo, .. } => Some(denied_hint(repo, *gated, *with_token)),
             Error::Architecture { known, .. } => Some(format!("it runs: {}", known.join(", "))),
             Error::DiskFull { .. } => {
                 Some("free some space, or name a cache on another disk with METTLE_CACHE_DIR and HF_HUB_CACHE".into())
@@ -153,17 +122,9 @@ impl Error {
     pub(super) fn io(doing: &'static str, path: &Path, source: io::Error) -> Error {
         if source.kind() == io::ErrorKind::StorageFull {
             let folder = path.parent().unwrap_or(path).to_path_buf();
-            return Error::DiskFull {
-                folder,
-                needed: 1,
-                free: 0,
-            };
+            return Error::DiskFull { folder, needed: 1, free: 0 };
         }
-        Error::Io {
-            doing,
-            path: path.to_path_buf(),
-            source,
-        }
+        Error::Io { doing, path: path.to_path_buf(), source }
     }
 }
 
@@ -179,11 +140,7 @@ pub fn bytes(count: u64) -> String {
         value /= 1000.0;
         unit += 1;
     }
-    if value < 9.95 {
-        format!("{value:.1} {}", UNITS[unit])
-    } else {
-        format!("{value:.0} {}", UNITS[unit])
-    }
+    if value < 9.95 { format!("{value:.1} {}", UNITS[unit]) } else { format!("{value:.0} {}", UNITS[unit]) }
 }
 
 fn did_you_mean(similar: &[String], otherwise: &str) -> String {
@@ -258,25 +215,10 @@ mod tests {
     #[test]
     fn all_sources_failing_shows_every_reason() {
         let reasons = vec![
-            (
-                "pypi:a==1".to_string(),
-                Error::Status {
-                    url: "u".into(),
-                    status: 500,
-                },
-            ),
-            (
-                "org/b".to_string(),
-                Error::Network {
-                    url: "v".into(),
-                    reason: "refused".into(),
-                },
-            ),
+            ("pypi:a==1".to_string(), Error::Status { url: "u".into(), status: 500 }),
+            ("org/b".to_string(), Error::Network { url: "v".into(), reason: "refused".into() }),
         ];
-        let error = Error::Everywhere {
-            name: "m".into(),
-            reasons,
-        };
+        let error = Error::Everywhere { name: "m".into(), reasons };
         let text = error.to_string();
         assert!(
             text.contains("pypi:a==1: the hub answers u with status 500")

@@ -7,9 +7,8 @@ use super::Error;
 
 /// GGUF quantisations in order of preference: those the loader keeps as they are, small before large, then those it
 /// converts, then whole floats.
-const QUANTISATIONS: [&str; 11] = [
-    "Q4_0", "Q4_1", "Q8_0", "Q4_K_M", "Q4_K_S", "Q5_K_M", "Q6_K", "Q5_K_S", "F16", "BF16", "F32",
-];
+const QUANTISATIONS: [&str; 11] =
+    ["Q4_0", "Q4_1", "Q8_0", "Q4_K_M", "Q4_K_S", "Q5_K_M", "Q6_K", "Q5_K_S", "F16", "BF16", "F32"];
 
 /// The names to take from a listing. With `file`, that one alone; else a safetensors model with everything beside it
 /// that describes it, else one GGUF. `None` where the listing holds no model.
@@ -19,13 +18,7 @@ pub(super) fn choose(names: &[String], file: Option<&str>) -> Option<Vec<String>
     }
     let weights: Vec<&String> = names.iter().filter(|name| is_weights(name, names)).collect();
     if !weights.is_empty() && names.iter().any(|name| name == "config.json") {
-        return Some(
-            names
-                .iter()
-                .filter(|name| is_weights(name, names) || is_description(name))
-                .cloned()
-                .collect(),
-        );
+        return Some(names.iter().filter(|name| is_weights(name, names) || is_description(name)).cloned().collect());
     }
     preferred_gguf(names).map(|file| gguf_parts(names, &file))
 }
@@ -42,28 +35,19 @@ pub(super) fn model_in(folder: &Path, file: Option<&str>) -> Option<PathBuf> {
         return shards_present(folder, &names).then(|| folder.to_path_buf());
     }
     let gguf = preferred_gguf(&names)?;
-    parts_of(&gguf)
-        .iter()
-        .all(|part| names.contains(part))
-        .then(|| folder.join(gguf))
+    parts_of(&gguf).iter().all(|part| names.contains(part)).then(|| folder.join(gguf))
 }
 
 /// The GGUF files among `names`, for error texts.
 pub(super) fn models_among(names: &[String]) -> Vec<String> {
-    names
-        .iter()
-        .filter(|name| name.ends_with(".gguf") || name.ends_with(".safetensors"))
-        .cloned()
-        .collect()
+    names.iter().filter(|name| name.ends_with(".gguf") || name.ends_with(".safetensors")).cloned().collect()
 }
 
 /// A file name from the network is joined to a folder only if it cannot leave it.
 pub(super) fn is_safe(name: &str) -> bool {
     !name.is_empty()
         && !name.contains('\\')
-        && name
-            .split('/')
-            .all(|part| !part.is_empty() && part != "." && part != "..")
+        && name.split('/').all(|part| !part.is_empty() && part != "." && part != "..")
         && !name.chars().any(char::is_control)
 }
 
@@ -71,9 +55,7 @@ pub(super) fn is_safe(name: &str) -> bool {
 pub(super) fn architecture(config: &[u8]) -> Option<String> {
     let config: serde_json::Value = serde_json::from_slice(config).ok()?;
     let own = config.get("model_type").and_then(|value| value.as_str());
-    let inner = config
-        .pointer("/text_config/model_type")
-        .and_then(|value| value.as_str());
+    let inner = config.pointer("/text_config/model_type").and_then(|value| value.as_str());
     own.or(inner).map(str::to_string)
 }
 
@@ -129,11 +111,7 @@ fn preferred_gguf(names: &[String]) -> Option<String> {
         .filter(|name| name.ends_with(".gguf") && !name.contains("mmproj") && !is_later_part(name))
         .collect();
     let of = |quantisation: &str| candidates.iter().find(|name| names_quantisation(name, quantisation));
-    QUANTISATIONS
-        .iter()
-        .find_map(|quantisation| of(quantisation))
-        .or(candidates.first())
-        .map(|name| name.to_string())
+    QUANTISATIONS.iter().find_map(|quantisation| of(quantisation)).or(candidates.first()).map(|name| name.to_string())
 }
 
 /// `q4_0` in `model-q4_0.gguf`, but not `F16` in `BF16` nor `Q4_0` in `Q4_0_4_4`.
@@ -153,9 +131,9 @@ fn gguf_parts(names: &[String], file: &str) -> Vec<String> {
 /// `x-00001-of-00002.gguf` → both names; any other name → itself.
 fn parts_of(file: &str) -> Vec<String> {
     match (part_number(file), file.rsplit_once('.')) {
-        (Some((stem, _, count)), Some((_, kind))) => (1..=count)
-            .map(|part| format!("{stem}-{part:05}-of-{count:05}.{kind}"))
-            .collect(),
+        (Some((stem, _, count)), Some((_, kind))) => {
+            (1..=count).map(|part| format!("{stem}-{part:05}-of-{count:05}.{kind}")).collect()
+        }
         _ => vec![file.to_string()],
     }
 }
@@ -171,14 +149,10 @@ fn part_number(name: &str) -> Option<(&str, usize, usize)> {
 /// `choose`, with the error that says why it came back empty.
 pub(super) fn choose_or_explain(place: &str, names: &[String], file: Option<&str>) -> Result<Vec<String>, Error> {
     choose(names, file).ok_or_else(|| match file {
-        Some(file) => Error::NoSuchFile {
-            place: place.to_string(),
-            file: file.to_string(),
-            models: models_among(names),
-        },
-        None => Error::NoModel {
-            place: place.to_string(),
-        },
+        Some(file) => {
+            Error::NoSuchFile { place: place.to_string(), file: file.to_string(), models: models_among(names) }
+        }
+        None => Error::NoModel { place: place.to_string() },
     })
 }
 
@@ -209,39 +183,23 @@ mod tests {
         check(&["model.safetensors"], None, None);
         check(&["config.json"], None, None);
         check(&["config.json", "pytorch_model.bin"], None, None);
+        check(&["config.json", "consolidated.safetensors"], None, Some(&["config.json", "consolidated.safetensors"]));
         check(
-            &["config.json", "consolidated.safetensors"],
-            None,
-            Some(&["config.json", "consolidated.safetensors"]),
-        );
-        check(
-            &[
-                "config.json",
-                "consolidated.safetensors",
-                "model-00001-of-00001.safetensors",
-            ],
+            &["config.json", "consolidated.safetensors", "model-00001-of-00001.safetensors"],
             None,
             Some(&["config.json", "model-00001-of-00001.safetensors"]),
         );
-        check(
-            &["m-f16.gguf", "m-q8_0.gguf", "m-q4_k_m.gguf"],
-            None,
-            Some(&["m-q8_0.gguf"]),
-        );
+        check(&["m-f16.gguf", "m-q8_0.gguf", "m-q4_k_m.gguf"], None, Some(&["m-q8_0.gguf"]));
         check(&["m.Q4_0_4_4.gguf", "m.Q6_K.gguf"], None, Some(&["m.Q6_K.gguf"]));
         check(&["m-BF16.gguf", "m-F16.gguf"], None, Some(&["m-F16.gguf"]));
         check(&["mmproj-F16.gguf", "m-IQ2.gguf"], None, Some(&["m-IQ2.gguf"]));
-        let split = [
-            "m-Q4_0-00001-of-00002.gguf",
-            "m-Q4_0-00002-of-00002.gguf",
-            "m-Q2_K.gguf",
-        ];
+        let split = ["m-Q4_0-00001-of-00002.gguf", "m-Q4_0-00002-of-00002.gguf", "m-Q2_K.gguf"];
         check(&split, None, Some(&split[..2]));
         check(&[], None, None);
     }
 
     #[test]
-    fn unsafe_names_are_told() {
+    fn names_that_lead_out_are_told() {
         for name in ["a.json", "Q4_0/m.gguf", "..a", "a..b"] {
             assert!(is_safe(name), "{name}");
         }
@@ -253,10 +211,7 @@ mod tests {
     #[test]
     fn the_architecture_is_read_from_either_home() {
         assert_eq!(architecture(br#"{"model_type": "llama"}"#).as_deref(), Some("llama"));
-        assert_eq!(
-            architecture(br#"{"text_config": {"model_type": "x"}}"#).as_deref(),
-            Some("x")
-        );
+        assert_eq!(architecture(br#"{"text_config": {"model_type": "x"}}"#).as_deref(), Some("x"));
         assert_eq!(architecture(br#"{"model_type": 3}"#), None);
         assert_eq!(architecture(b"<html>"), None);
     }
@@ -284,10 +239,7 @@ mod tests {
         assert_eq!(model_in(folder.path(), None), Some(folder.path().to_path_buf()));
         assert_eq!(model_in(folder.path(), Some("m.gguf")), None);
         put("m.gguf", "");
-        assert_eq!(
-            model_in(folder.path(), Some("m.gguf")),
-            Some(folder.path().join("m.gguf"))
-        );
+        assert_eq!(model_in(folder.path(), Some("m.gguf")), Some(folder.path().join("m.gguf")));
         assert_eq!(model_in(Path::new("/nowhere"), None), None);
     }
 }

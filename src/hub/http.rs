@@ -13,11 +13,7 @@ use super::resolve::Repo;
 const SILENCE: Duration = Duration::from_secs(30);
 const CONNECT: Duration = Duration::from_secs(10);
 /// Waits before the second, third and fourth try.
-const PAUSES: [Duration; 3] = [
-    Duration::from_millis(200),
-    Duration::from_millis(400),
-    Duration::from_millis(800),
-];
+const PAUSES: [Duration; 3] = [Duration::from_millis(200), Duration::from_millis(400), Duration::from_millis(800)];
 
 #[derive(Debug)]
 pub(super) struct Http {
@@ -47,10 +43,7 @@ impl Http {
     pub fn new(endpoint: &str, token: Option<String>) -> Result<Http, Error> {
         // One provider of cryptography for the process; a second call finds it in place, which is as good.
         let _ = rustls::crypto::ring::default_provider().install_default();
-        let wrong = |reason: String| Error::Network {
-            url: endpoint.to_string(),
-            reason,
-        };
+        let wrong = |reason: String| Error::Network { url: endpoint.to_string(), reason };
         let client = Client::builder()
             .redirect(Policy::none())
             .connect_timeout(CONNECT)
@@ -60,11 +53,7 @@ impl Http {
             .map_err(|error| wrong(chain(&error)))?;
         let endpoint = Url::parse(&format!("{}/", endpoint.trim_end_matches('/')));
         let endpoint = endpoint.map_err(|error| wrong(format!("that is no web address ({error})")))?;
-        Ok(Http {
-            client,
-            endpoint,
-            token: token.filter(|token| !token.is_empty()),
-        })
+        Ok(Http { client, endpoint, token: token.filter(|token| !token.is_empty()) })
     }
 
     /// The address below the endpoint made of `parts`, each escaped as one segment of it.
@@ -101,10 +90,7 @@ impl Http {
         about: About<'_>,
     ) -> Result<Response, Error> {
         for _ in 0..10 {
-            let mut request = self
-                .client
-                .request(method.clone(), url.clone())
-                .header(ACCEPT_ENCODING, "identity");
+            let mut request = self.client.request(method.clone(), url.clone()).header(ACCEPT_ENCODING, "identity");
             if let Some(token) = self.token.as_ref().filter(|_| self.is_endpoint(&url)) {
                 request = request.header(AUTHORIZATION, format!("Bearer {token}"));
             }
@@ -136,57 +122,35 @@ impl Http {
         let repo = about.repo.repo.clone();
         match (status, code.as_str(), about.file) {
             (200..=299 | 416, ..) => Ok(response),
-            (401 | 403, ..) => Err(Error::Denied {
-                repo,
-                status,
-                gated: code == "GatedRepo",
-                with_token: self.token.is_some(),
-            }),
-            (404, "RevisionNotFound", _) => Err(Error::NoSuchRevision {
-                repo,
-                revision: about.repo.revision().to_string(),
-            }),
-            (404, "EntryNotFound", Some(file)) | (404, "", Some(file)) => Err(Error::NoSuchFile {
-                place: repo,
-                file: file.to_string(),
-                models: Vec::new(),
-            }),
-            (404, ..) => Err(Error::NoSuchRepo {
-                similar: super::alias::similar(&repo),
-                repo,
-            }),
-            _ => Err(Error::Status {
-                url: shown(response.url()),
-                status,
-            }),
+            (401 | 403, ..) => {
+                Err(Error::Denied { repo, status, gated: code == "GatedRepo", with_token: self.token.is_some() })
+            }
+            (404, "RevisionNotFound", _) => {
+                Err(Error::NoSuchRevision { repo, revision: about.repo.revision().to_string() })
+            }
+            (404, "EntryNotFound", Some(file)) | (404, "", Some(file)) => {
+                Err(Error::NoSuchFile { place: repo, file: file.to_string(), models: Vec::new() })
+            }
+            (404, ..) => Err(Error::NoSuchRepo { similar: super::alias::similar(&repo), repo }),
+            _ => Err(Error::Status { url: shown(response.url()), status }),
         }
     }
 }
 
 /// A header's text, if it is there and is text.
 pub(super) fn header(headers: &HeaderMap, name: &str) -> Option<String> {
-    headers
-        .get(name)
-        .and_then(|value| value.to_str().ok())
-        .map(str::to_string)
+    headers.get(name).and_then(|value| value.to_str().ok()).map(str::to_string)
 }
 
 /// A connection that failed, in the words of its innermost cause.
 pub(super) fn broken(error: &reqwest::Error) -> Error {
     let url = error.url().map(shown).unwrap_or_default();
-    let reason = if error.is_timeout() {
-        "no answer in time".to_string()
-    } else {
-        chain(error)
-    };
+    let reason = if error.is_timeout() { "no answer in time".to_string() } else { chain(error) };
     Error::Network { url, reason }
 }
 
 pub(super) fn nonsense(url: &Url, why: impl Into<String>) -> Error {
-    Error::Protocol {
-        url: shown(url),
-        why: why.into(),
-    }
+    Error::Protocol { url: shown(url), why: why.into() }
 }
 
 /// Without the query: redirects carry signatures there, which are secrets.
@@ -212,10 +176,7 @@ mod tests {
     fn addresses_are_escaped_and_shown_without_their_query() {
         let http = Http::new("http://hub.test/mirror/", None).expect("a client");
         let url = http.url(&["org", "name", "resolve", "refs/pr/1", "a b#c.gguf"]);
-        assert_eq!(
-            url.as_str(),
-            "http://hub.test/mirror/org/name/resolve/refs%2Fpr%2F1/a%20b%23c.gguf"
-        );
+        assert_eq!(url.as_str(), "http://hub.test/mirror/org/name/resolve/refs%2Fpr%2F1/a%20b%23c.gguf");
         let signed = Url::parse("http://elsewhere.test/x?signature=secret").expect("an address");
         assert_eq!(shown(&signed), "http://elsewhere.test/x");
     }

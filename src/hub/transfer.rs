@@ -42,10 +42,7 @@ pub(super) struct Count<'a> {
 
 impl<'a> Count<'a> {
     pub fn new(progress: Progress<'a>) -> Count<'a> {
-        Count {
-            done: AtomicU64::new(0),
-            progress,
-        }
+        Count { done: AtomicU64::new(0), progress }
     }
 
     /// One file's share of the count.
@@ -90,15 +87,7 @@ impl<'a> Transfer<'a> {
         partial: &'a Path,
         count: FileCount<'a>,
     ) -> Transfer<'a> {
-        Transfer {
-            http,
-            repo,
-            remote,
-            partial,
-            count,
-            hasher: Sha256::new(),
-            have: 0,
-        }
+        Transfer { http, repo, remote, partial, count, hasher: Sha256::new(), have: 0 }
     }
 
     /// Fills the partial file and checks it. Goes on where a broken connection stopped, until [`TRIES`] in a row
@@ -108,19 +97,13 @@ impl<'a> Transfer<'a> {
         loop {
             let before = cache::size_of(self.partial);
             let Err(error) = self.attempt().await else { break };
-            tries = if cache::size_of(self.partial) > before {
-                1
-            } else {
-                tries + 1
-            };
+            tries = if cache::size_of(self.partial) > before { 1 } else { tries + 1 };
             if !error.is_transient() || tries >= TRIES {
                 return Err(error);
             }
             tokio::time::sleep(Duration::from_millis(100 << tries)).await;
         }
-        (self.count.all.progress)(Event::Checking {
-            file: self.remote.name.clone(),
-        });
+        (self.count.all.progress)(Event::Checking { file: self.remote.name.clone() });
         self.check().inspect_err(|_| {
             // The next attempt would build on them and be wrong again.
             let _ = fs::remove_file(self.partial);
@@ -165,24 +148,16 @@ impl<'a> Transfer<'a> {
     }
 
     async fn ask(&self) -> Result<Response, Error> {
-        let about = About {
-            repo: self.repo,
-            file: Some(&self.remote.name),
-        };
-        self.http
-            .send_once(Method::GET, self.remote.url.clone(), Follow::Anywhere, self.have, about)
-            .await
+        let about = About { repo: self.repo, file: Some(&self.remote.name) };
+        self.http.send_once(Method::GET, self.remote.url.clone(), Follow::Anywhere, self.have, about).await
     }
 
     /// Writes the response's body behind the first `have` bytes.
     async fn append(&mut self, mut response: Response) -> Result<(), Error> {
         let failed = |error| Error::io("write", self.partial, error);
         let mut options = tokio::fs::OpenOptions::new();
-        let options = if self.have > 0 {
-            options.append(true)
-        } else {
-            options.write(true).create(true).truncate(true)
-        };
+        let options =
+            if self.have > 0 { options.append(true) } else { options.write(true).create(true).truncate(true) };
         let file = options.open(self.partial).await.map_err(failed)?;
         let mut file = BufWriter::with_capacity(1 << 20, file);
         let ended = loop {
@@ -201,10 +176,7 @@ impl<'a> Transfer<'a> {
         ended?;
         if self.remote.size.is_some_and(|size| self.have < size) {
             let url = http::shown(&self.remote.url);
-            return Err(Error::Network {
-                url,
-                reason: "the connection ended too early".into(),
-            });
+            return Err(Error::Network { url, reason: "the connection ended too early".into() });
         }
         Ok(())
     }

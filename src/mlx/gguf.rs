@@ -2,7 +2,7 @@
 //!
 //! Block layouts: the GGUF specification and ggml's block types. Q4_0, Q4_1, Q5_0, Q5_1 and Q8_0 are one scale (and
 //! minimum) for 32 elements in f16, which affine groups of 32 hold exactly. Q4_K and Q5_K multiply two scales; the
-//! product is kept in f32. Q6_K has groups of 16, which affine has not: it becomes f16 values.
+//! product is kept in f32. Q6_K has groups of 16, which affine has not: it becomes floats, in f16 unless all is exact.
 
 use half::f16;
 
@@ -11,8 +11,9 @@ use super::quant::{Affine, Data, Float, Matrix, pack_bits};
 /// The block formats that can be read, by their GGUF names.
 pub const READABLE: &[&str] = &["F32", "F16", "BF16", "Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0", "Q4_K", "Q5_K", "Q6_K"];
 
-/// Reads the blocks of a quantised `[n, k]` tensor. `None` for a format not in [`READABLE`].
-pub fn matrix(format: &str, n: usize, k: usize, blocks: &[u8]) -> Option<Matrix> {
+/// Reads the blocks of a quantised `[n, k]` tensor; what has no affine form becomes `plain`. `None` for a format not in
+/// [`READABLE`].
+pub fn matrix(format: &str, [n, k]: [usize; 2], blocks: &[u8], plain: Float) -> Option<Matrix> {
     let data = match format {
         "Q4_0" => simple(blocks, 18, 4, |block| {
             let scale = half_at(block, 0);
@@ -32,7 +33,7 @@ pub fn matrix(format: &str, n: usize, k: usize, blocks: &[u8]) -> Option<Matrix>
         }),
         "Q4_K" => super_blocks(blocks, 144, 4),
         "Q5_K" => super_blocks(blocks, 176, 5),
-        "Q6_K" => sixes(blocks),
+        "Q6_K" => sixes(blocks, plain),
         _ => return None,
     };
     Some(Matrix { n, k, data })
@@ -111,8 +112,8 @@ fn six_bit_pair(packed: &[u8], group: usize) -> (u8, u8) {
 }
 
 /// Q6_K: 256 elements of 6 bits in 16 groups with an 8-bit scale each.
-fn sixes(blocks: &[u8]) -> Data {
-    let mut values = Vec::with_capacity(blocks.len() / 210 * 512);
+fn sixes(blocks: &[u8], float: Float) -> Data {
+    let mut values = Vec::with_capacity(blocks.len() / 210 * 256 * float.bytes());
     for block in blocks.chunks_exact(210) {
         let (low, high, scales, scale) = (&block[..128], &block[128..192], &block[192..208], half_at(block, 208));
         for i in 0..256 {
@@ -122,8 +123,12 @@ fn sixes(blocks: &[u8]) -> Data {
             let top = high[half * 32 + lane] >> (2 * quarter) & 3;
             let quant = i32::from(nibble | top << 4) - 32;
             let value = scale * f32::from(scales[i / 16] as i8) * quant as f32;
-            values.extend(f16::from_f32(value).to_le_bytes());
+            match float {
+                Float::F32 => values.extend(value.to_le_bytes()),
+                Float::F16 => values.extend(f16::from_f32(value).to_le_bytes()),
+                Float::BF16 => values.extend(half::bf16::from_f32(value).to_le_bytes()),
+            }
         }
     }
-    Data::Dense { float: Float::F16, values }
+    Data::Dense { float, values }
 }

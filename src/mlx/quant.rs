@@ -92,22 +92,21 @@ impl Matrix {
     }
 
     /// The matrix whose row `i` is this one's row `source(i)`.
-    pub fn rows_from(self, source: impl Fn(usize) -> usize) -> Matrix {
-        let n = self.n;
-        let reorder = |rows: Vec<u8>| {
-            let width = rows.len() / n;
-            (0..n).flat_map(|row| rows[source(row) * width..][..width].iter().copied()).collect::<Vec<u8>>()
+    pub fn rows_from(&self, source: impl Fn(usize) -> usize) -> Matrix {
+        let reorder = |rows: &[u8]| {
+            let width = rows.len() / self.n;
+            (0..self.n).flat_map(|row| rows[source(row) * width..][..width].iter().copied()).collect::<Vec<u8>>()
         };
-        let data = match self.data {
-            Data::Dense { float, values } => Data::Dense { float, values: reorder(values) },
+        let data = match &self.data {
+            Data::Dense { float, values } => Data::Dense { float: *float, values: reorder(values) },
             Data::Affine(affine) => Data::Affine(Affine {
-                weights: reorder(affine.weights),
-                scales: reorder(affine.scales),
-                biases: reorder(affine.biases),
-                ..affine
+                weights: reorder(&affine.weights),
+                scales: reorder(&affine.scales),
+                biases: reorder(&affine.biases),
+                ..*affine
             }),
         };
-        Matrix { data, ..self }
+        Matrix { data, ..*self }
     }
 }
 

@@ -12,11 +12,7 @@ use super::{Backend, Error};
 use crate::engine::{Draw, Sampling};
 
 /// One token for each row of `logits` `[rows, vocabulary]`, as `[rows]` u32.
-pub fn draw<'a>(
-    backend: Backend,
-    logits: &Array,
-    draws: impl Iterator<Item = &'a Draw<'a>>,
-) -> Result<Array, Error> {
+pub fn draw<'a>(backend: Backend, logits: &Array, draws: impl Iterator<Item = &'a Draw<'a>>) -> Result<Array, Error> {
     let rows: Vec<mlx_cpu::Sample> = draws.map(row).collect();
     if let Backend::Cpu { .. } = backend {
         return Ok(mlx_cpu::sample(logits, rows)?);

@@ -6,8 +6,9 @@ use std::{cell::RefCell, collections::BTreeSet, fmt::Display};
 use mlx_rs::Array;
 
 use super::{
-    Backend, Error, array, gguf,
+    Backend, Error, array,
     config::Config,
+    gguf,
     quant::{Affine, Data, Float, Matrix},
 };
 use crate::checkpoint::{Checkpoint, Dtype, Tensor};
@@ -138,7 +139,9 @@ impl<'a> Weights<'a> {
         if let Some(float) = float(&tensor.dtype) {
             return Ok(Matrix { n, k, data: Data::Dense { float, values: bytes } });
         }
-        gguf::matrix(tensor.dtype.name(), n, k, &bytes).ok_or_else(|| {
+        let exact = [Backend::Cpu { mode: mlx_cpu::Mode::Exact }, Backend::Mlx { activations: Float::F32 }];
+        let plain = if exact.contains(&self.backend()) { Float::F32 } else { Float::F16 };
+        gguf::matrix(tensor.dtype.name(), [n, k], &bytes, plain).ok_or_else(|| {
             Error(format!(
                 "{} is stored as {}, which mettle does not read; take a file in one of {}",
                 tensor.name,
@@ -206,12 +209,18 @@ fn float(dtype: &Dtype) -> Option<Float> {
     }
 }
 
-/// Makes MLX's three arrays of an affine matrix.
-pub fn affine_arrays(affine: &Affine, n: usize, k: usize) -> Result<[Array; 3], Error> {
+/// Makes MLX's three arrays of an affine matrix: weights, scales, biases. Where activations are f32 the latter two are
+/// as well, since MLX computes a look-up in their format.
+pub fn affine_arrays(affine: &Affine, [n, k]: [usize; 2], activations: Float) -> Result<[Array; 3], Error> {
     let groups = [n as i32, (k / affine.group) as i32];
+    let numbers = |bytes: &[u8]| -> Result<Array, Error> {
+        let stored = array::from_bytes(bytes, &groups, affine.float.mlx())?;
+        Ok(if activations == Float::F32 { stored.as_dtype(Float::F32.mlx())? } else { stored })
+    };
+    let words = [n as i32, (k * affine.bits / 32) as i32];
     Ok([
-        array::from_bytes(&affine.weights, &[n as i32, (k * affine.bits / 32) as i32], mlx_rs::Dtype::Uint32)?,
-        array::from_bytes(&affine.scales, &groups, affine.float.mlx())?,
-        array::from_bytes(&affine.biases, &groups, affine.float.mlx())?,
+        array::from_bytes(&affine.weights, &words, mlx_rs::Dtype::Uint32)?,
+        numbers(&affine.scales)?,
+        numbers(&affine.biases)?,
     ])
 }

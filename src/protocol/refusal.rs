@@ -58,11 +58,9 @@ impl From<chat::Error> for Refusal {
         let message = error.to_string();
         match error {
             chat::Error::Request { field, message } => {
-                // The chat layer tells a prompt that is too long apart from other wrong messages by its words alone.
-                let too_long = field == "messages" && message.contains("model's context holds");
-                let kind = if too_long { Kind::TooLong } else { Kind::Invalid };
-                Refusal { kind, field: Some(field.to_owned()), message }
+                Refusal { kind: Kind::Invalid, field: Some(field.to_owned()), message }
             }
+            chat::Error::TooLong { .. } => Refusal { kind: Kind::TooLong, field: Some("messages".to_owned()), message },
             chat::Error::Busy { .. } => Refusal::new(Kind::Busy, message),
             chat::Error::Closing => Refusal::new(Kind::Closing, message),
             chat::Error::Internal(_) => Refusal::new(Kind::Internal, message),

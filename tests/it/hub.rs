@@ -24,9 +24,7 @@ struct Bench {
 impl Bench {
     /// Serves a small llama of two shards, with files beside it that no download should take.
     fn new() -> Bench {
-        let weights: Vec<u8> = (0..3_000_000u32)
-            .map(|i| (i.wrapping_mul(2_654_435_761) >> 24) as u8)
-            .collect();
+        let weights: Vec<u8> = (0..3_000_000u32).map(|i| (i.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
         let server = Server::new(&[
             ("config.json", LLAMA),
             ("tokenizer.json", b"{}"),
@@ -37,11 +35,7 @@ impl Bench {
             ("modeling.py", b"import os"),
             ("../evil.json", b"{}"),
         ]);
-        Bench {
-            server,
-            root: tempfile::tempdir().expect("a temporary folder"),
-            weights,
-        }
+        Bench { server, root: tempfile::tempdir().expect("a temporary folder"), weights }
     }
 
     fn config(&self) -> Config {
@@ -94,10 +88,7 @@ async fn fetch(hub: &Hub, name: &str) -> Result<PathBuf, Error> {
 }
 
 fn bytes_of(asked: &[Asked]) -> Vec<&Asked> {
-    asked
-        .iter()
-        .filter(|asked| asked.path.contains("signature=") && asked.method == "GET")
-        .collect()
+    asked.iter().filter(|asked| asked.path.contains("signature=") && asked.method == "GET").collect()
 }
 
 #[tokio::test]
@@ -107,51 +98,23 @@ async fn a_fresh_download_lies_where_other_tools_look() {
     let hub = bench.hub();
     let source = hub.resolve("org/name").expect("a repository");
     assert_eq!(hub.locate(&source), None);
-    let path = hub
-        .fetch(&source, &|event| events.lock().expect("unpoisoned").push(event))
-        .await
-        .expect("downloaded");
+    let path = hub.fetch(&source, &|event| events.lock().expect("unpoisoned").push(event)).await.expect("downloaded");
 
     assert_eq!(path, bench.repo().join("snapshots").join(COMMIT));
-    let names = [
-        "config.json",
-        "model-1.safetensors",
-        "model-2.safetensors",
-        "model.safetensors.index.json",
-    ];
+    let names = ["config.json", "model-1.safetensors", "model-2.safetensors", "model.safetensors.index.json"];
     for name in names.iter().chain(&["tokenizer.json"]) {
         let link = fs::read_link(path.join(name)).expect("a link");
-        assert!(
-            link.starts_with("../../blobs"),
-            "{}: links are relative",
-            link.display()
-        );
+        assert!(link.starts_with("../../blobs"), "{}: links are relative", link.display());
     }
-    assert_eq!(
-        fs::read(path.join("model-1.safetensors")).expect("readable"),
-        bench.weights
-    );
-    assert_eq!(
-        fs::read_to_string(bench.repo().join("refs/main")).expect("a ref"),
-        COMMIT
-    );
+    assert_eq!(fs::read(path.join("model-1.safetensors")).expect("readable"), bench.weights);
+    assert_eq!(fs::read_to_string(bench.repo().join("refs/main")).expect("a ref"), COMMIT);
     let cached = bench.cached();
-    assert_eq!(
-        cached.len(),
-        5 + 5 + 1,
-        "five blobs, five links, one ref, nothing else: {cached:?}"
-    );
+    assert_eq!(cached.len(), 5 + 5 + 1, "five blobs, five links, one ref, nothing else: {cached:?}");
     assert!(cached.contains(&format!("blobs/{}", sha256(&bench.weights))));
 
     let total = 3_000_000 + 1000 + LLAMA.len() as u64 + INDEX.len() as u64 + 2;
     let events = events.into_inner().expect("unpoisoned");
-    assert!(
-        events.contains(&Event::Size {
-            files: 5,
-            bytes: Some(total)
-        }),
-        "{events:?}"
-    );
+    assert!(events.contains(&Event::Size { files: 5, bytes: Some(total) }), "{events:?}");
     let last = events.iter().rev().find(|event| matches!(event, Event::Bytes { .. }));
     assert_eq!(last, Some(&Event::Bytes { done: total }));
 }
@@ -175,18 +138,10 @@ async fn a_warm_cache_asks_nothing() {
 async fn a_cut_connection_is_resumed_within_one_fetch() {
     let bench = Bench::new();
     bench.server.set(|state| state.cuts = 3);
-    let path = fetch(&bench.hub(), "org/name")
-        .await
-        .expect("it goes on after the cuts");
-    assert_eq!(
-        fs::read(path.join("model-1.safetensors")).expect("readable"),
-        bench.weights
-    );
+    let path = fetch(&bench.hub(), "org/name").await.expect("it goes on after the cuts");
+    assert_eq!(fs::read(path.join("model-1.safetensors")).expect("readable"), bench.weights);
     let asked = bench.server.asked();
-    assert!(
-        bytes_of(&asked).iter().filter(|asked| asked.range.is_some()).count() >= 2,
-        "{asked:?}"
-    );
+    assert!(bytes_of(&asked).iter().filter(|asked| asked.range.is_some()).count() >= 2, "{asked:?}");
 }
 
 #[tokio::test]
@@ -195,15 +150,9 @@ async fn the_next_fetch_resumes_what_an_earlier_one_left() {
     fs::create_dir_all(bench.repo().join("blobs")).expect("writable");
     fs::write(bench.partial(), &bench.weights[..1_234_567]).expect("writable");
     let path = fetch(&bench.hub(), "org/name").await.expect("resumed");
-    assert_eq!(
-        fs::read(path.join("model-1.safetensors")).expect("readable"),
-        bench.weights
-    );
+    assert_eq!(fs::read(path.join("model-1.safetensors")).expect("readable"), bench.weights);
     let asked = bench.server.asked();
-    let ranges: Vec<_> = bytes_of(&asked)
-        .iter()
-        .filter_map(|asked| asked.range.clone())
-        .collect();
+    let ranges: Vec<_> = bytes_of(&asked).iter().filter_map(|asked| asked.range.clone()).collect();
     assert_eq!(ranges, ["bytes=1234567-"]);
 }
 
@@ -214,10 +163,7 @@ async fn a_connection_that_breaks_for_good_leaves_what_came_and_no_snapshot() {
     bench.server.set(|state| state.half_only = true);
     let error = fetch(&hub, "org/name").await.expect_err("it never completes");
     assert!(matches!(error, Error::Network { .. }), "{error}");
-    assert!(
-        !error.to_string().contains("signature"),
-        "signed addresses are secrets: {error}"
-    );
+    assert!(!error.to_string().contains("signature"), "signed addresses are secrets: {error}");
     assert!(!bench.repo().join("snapshots").exists());
     assert!(fs::metadata(bench.partial()).map_or(0, |meta| meta.len()) <= 1_500_000);
     assert_eq!(hub.locate(&hub.resolve("org/name").expect("a repository")), None);
@@ -232,19 +178,14 @@ async fn a_server_without_ranges_or_a_partial_file_with_wrong_bytes_still_ends_w
     fs::write(bench.partial(), &bench.weights[..777]).expect("writable");
     bench.server.set(|state| state.ignores_ranges = true);
     let path = fetch(&bench.hub(), "org/name").await.expect("from the start");
-    assert_eq!(
-        fs::read(path.join("model-1.safetensors")).expect("readable"),
-        bench.weights
-    );
+    assert_eq!(fs::read(path.join("model-1.safetensors")).expect("readable"), bench.weights);
 
     let bench = Bench::new();
     fs::create_dir_all(bench.repo().join("blobs")).expect("writable");
     fs::write(bench.partial(), vec![0; 777]).expect("writable");
     let error = fetch(&bench.hub(), "org/name").await.expect_err("the digest tells");
     assert!(matches!(error, Error::Mismatch { what: "sha256", .. }), "{error}");
-    fetch(&bench.hub(), "org/name")
-        .await
-        .expect("the wrong bytes are gone, so the next one works");
+    fetch(&bench.hub(), "org/name").await.expect("the wrong bytes are gone, so the next one works");
 }
 
 #[tokio::test]
@@ -265,10 +206,7 @@ async fn wrong_bytes_are_refused_and_deleted() {
 #[tokio::test]
 async fn the_token_goes_to_the_endpoint_only_and_renamed_repositories_are_followed() {
     let bench = Bench::new();
-    let hub = Hub::new(Config {
-        token: Some("secret".into()),
-        ..bench.config()
-    });
+    let hub = Hub::new(Config { token: Some("secret".into()), ..bench.config() });
     fetch(&hub, "old/name").await.expect("redirected");
     let asked = bench.server.asked();
     assert!(asked.iter().any(|asked| asked.path.starts_with("/api/models/old/name")));
@@ -294,10 +232,7 @@ async fn refusals_say_what_to_do() {
         bench.server.set(|state| state.refusal = Some((status, code)));
         let error = fetch(&bench.hub(), "org/name").await.expect_err("refused");
         let hint = error.hint().unwrap_or_default();
-        assert!(
-            format!("{error} {hint}").contains(says) && hint.contains(advises),
-            "{status} {code}: {error} {hint}"
-        );
+        assert!(format!("{error} {hint}").contains(says) && hint.contains(advises), "{status} {code}: {error} {hint}");
         assert_eq!(bench.server.asked().len(), 1, "{status}: a refusal is not tried again");
         assert_eq!(bench.cached(), Vec::<String>::new());
     }
@@ -309,17 +244,9 @@ async fn a_busy_hub_is_asked_again_and_an_absent_one_is_named() {
     bench.server.set(|state| state.busy = 2);
     fetch(&bench.hub(), "org/name").await.expect("the third try works");
 
-    let hub = Hub::new(Config {
-        endpoint: "http://127.0.0.1:9".into(),
-        ..bench.config()
-    });
+    let hub = Hub::new(Config { endpoint: "http://127.0.0.1:9".into(), ..bench.config() });
     let error = fetch(&hub, "org/other").await.expect_err("nobody listens");
-    assert!(
-        error
-            .to_string()
-            .contains("cannot reach http://127.0.0.1:9/api/models/org/other"),
-        "{error}"
-    );
+    assert!(error.to_string().contains("cannot reach http://127.0.0.1:9/api/models/org/other"), "{error}");
     assert!(error.hint().expect("advice").contains("check the network"));
 }
 
@@ -356,61 +283,30 @@ async fn a_pinned_revision_and_a_moving_branch() {
 #[tokio::test]
 async fn an_unknown_architecture_is_refused_before_its_weights() {
     let bench = Bench::new();
-    bench.server.set(|state| {
-        drop(
-            state
-                .files
-                .insert("config.json".into(), br#"{"model_type": "mamba9"}"#.to_vec()),
-        )
-    });
+    bench.server.set(|state| drop(state.files.insert("config.json".into(), br#"{"model_type": "mamba9"}"#.to_vec())));
     let error = fetch(&bench.hub(), "org/name").await.expect_err("mettle cannot run it");
-    assert!(
-        matches!(&error, Error::Architecture { found, .. } if found == "mamba9"),
-        "{error}"
-    );
+    assert!(matches!(&error, Error::Architecture { found, .. } if found == "mamba9"), "{error}");
     assert!(error.hint().expect("advice").contains("llama, qwen3_5"));
     let asked = bench.server.asked();
-    assert!(
-        asked
-            .iter()
-            .all(|asked| asked.method == "HEAD" || !asked.path.contains("model-")),
-        "{asked:?}"
-    );
-    let anything = Hub::new(Config {
-        architectures: Vec::new(),
-        ..bench.config()
-    });
-    fetch(&anything, "org/name")
-        .await
-        .expect("an empty list refuses nothing");
+    assert!(asked.iter().all(|asked| asked.method == "HEAD" || !asked.path.contains("model-")), "{asked:?}");
+    let anything = Hub::new(Config { architectures: Vec::new(), ..bench.config() });
+    fetch(&anything, "org/name").await.expect("an empty list refuses nothing");
 }
 
 #[tokio::test]
 async fn of_a_gguf_repository_one_file_is_taken() {
     let files: [(&str, &[u8]); 3] = [("m-Q4_0.gguf", b"four"), ("m-Q8_0.gguf", b"eight"), ("README.md", b"")];
-    let bench = Bench {
-        server: Server::new(&files),
-        ..Bench::new()
-    };
+    let bench = Bench { server: Server::new(&files), ..Bench::new() };
     let hub = bench.hub();
     let path = fetch(&hub, "org/name").await.expect("downloaded");
     assert!(path.ends_with("m-Q4_0.gguf") && fs::read(&path).expect("readable") == b"four");
     let path = fetch(&hub, "org/name#m-Q8_0.gguf").await.expect("downloaded");
     assert_eq!(fs::read(&path).expect("readable"), b"eight");
     let error = fetch(&hub, "org/name#m.gguf").await.expect_err("no such file");
-    assert_eq!(
-        error.hint().expect("advice"),
-        "its model files are: m-Q4_0.gguf, m-Q8_0.gguf"
-    );
+    assert_eq!(error.hint().expect("advice"), "its model files are: m-Q4_0.gguf, m-Q8_0.gguf");
 
-    let bench = Bench {
-        server: Server::new(&[("pytorch_model.bin", b"x")]),
-        ..Bench::new()
-    };
-    assert!(matches!(
-        fetch(&bench.hub(), "org/name").await,
-        Err(Error::NoModel { .. })
-    ));
+    let bench = Bench { server: Server::new(&[("pytorch_model.bin", b"x")]), ..Bench::new() };
+    assert!(matches!(fetch(&bench.hub(), "org/name").await, Err(Error::NoModel { .. })));
 }
 
 #[tokio::test]
@@ -427,10 +323,7 @@ async fn two_fetches_of_one_model_download_it_once() {
 #[tokio::test]
 async fn offline_means_no_request() {
     let bench = Bench::new();
-    let hub = Hub::new(Config {
-        offline: true,
-        ..bench.config()
-    });
+    let hub = Hub::new(Config { offline: true, ..bench.config() });
     for name in ["org/name", STARTER] {
         let error = fetch(&hub, name).await.expect_err("not here");
         assert!(matches!(error, Error::Offline { .. }), "{error}");
@@ -456,31 +349,16 @@ fn the_alias_table_holds_every_file_of_its_folder() {
 
 #[test]
 fn what_fits_a_machine_runs_here_and_is_sorted_by_size() {
-    let hub = Hub::new(Config {
-        architectures: vec!["llama".into(), "qwen3_5".into()],
-        ..Config::default()
-    });
-    let names = |memory| {
-        hub.fits(memory)
-            .iter()
-            .map(|alias| alias.alias.as_str())
-            .collect::<Vec<_>>()
-    };
+    let hub = Hub::new(Config { architectures: vec!["llama".into(), "qwen3_5".into()], ..Config::default() });
+    let names = |memory| hub.fits(memory).iter().map(|alias| alias.alias.as_str()).collect::<Vec<_>>();
     assert_eq!(names(0), Vec::<&str>::new());
     assert_eq!(names(1_000_000_000), [STARTER]);
     let laptop = names(16_000_000_000);
-    assert!(
-        laptop.contains(&"qwen3.5-4b-4bit") && !laptop.contains(&"qwen3.5-27b-4bit"),
-        "{laptop:?}"
-    );
+    assert!(laptop.contains(&"qwen3.5-4b-4bit") && !laptop.contains(&"qwen3.5-27b-4bit"), "{laptop:?}");
     let sizes: Vec<u64> = hub.fits(u64::MAX).iter().map(|alias| alias.size).collect();
     assert!(sizes.is_sorted() && sizes.len() > laptop.len());
     let nothing = Hub::new(Config::default());
-    assert_eq!(
-        nothing.fits(u64::MAX).len(),
-        0,
-        "what is not known to run is not offered"
-    );
+    assert_eq!(nothing.fits(u64::MAX).len(), 0, "what is not known to run is not offered");
     let starter: &Alias = alias::find(STARTER).expect("the starter is an alias");
     assert!(matches!(starter.source[0], Place::Package(_)) && matches!(starter.source[1], Place::Repo(_)));
 }

@@ -48,23 +48,28 @@ for change, status, param in [
         assert (error.status_code, error.body["param"]) == (status, param), (change, error)
         print("refused:", error.body["message"][:120])
 
-# A client that goes away frees its row, streamed or not.
+def wait(holds):
+    deadline = time.time() + 10
+    while not holds(counters()):
+        assert time.time() < deadline, counters()
+        time.sleep(0.02)
+
+# A client that goes away frees its row, streamed or not. Without its end tokens the model talks on.
 before = counters()["cancelled"]
-stream = client.chat.completions.create(model=model, messages=question, temperature=0.9, max_tokens=4000, stream=True)
+endless = dict(model=model, messages=question, temperature=0.9, max_tokens=8000,
+               extra_body={"logit_bias": {"2": -100, "0": -100}})
+stream = client.chat.completions.create(**endless, stream=True)
 next(iter(stream))
-assert counters()["running"] == 1
+wait(lambda now: now["running"] == 1)
 stream.close()
+wait(lambda now: now["running"] == 0 and now["cancelled"] == before + 1)
 hasty = openai.OpenAI(base_url=url + "/v1", api_key="unused", max_retries=0, timeout=0.5)
 try:
-    hasty.chat.completions.create(model=model, messages=question, temperature=0.9, max_tokens=8000,
-                                  extra_body={"logit_bias": {"2": -100, "0": -100}})
+    hasty.chat.completions.create(**endless)
     raise SystemExit("the hasty client got an answer")
 except openai.APITimeoutError:
     pass
-deadline = time.time() + 5
-while counters()["running"] or counters()["cancelled"] < before + 2:
-    assert time.time() < deadline, counters()
-    time.sleep(0.02)
+wait(lambda now: now["running"] == 0 and now["cancelled"] == before + 2)
 
 # Eight at once answer as one does.
 results = {}

@@ -46,8 +46,7 @@ impl Weights {
             .chunks_exact(4)
             .map(|word| u32::from_le_bytes(word.try_into().expect("four bytes")))
             .collect();
-        let mlx =
-            pack::Affine { bits: source.bits, weights: &words, scales: source.scales, biases: source.biases };
+        let mlx = pack::Affine { bits: source.bits, weights: &words, scales: source.scales, biases: source.biases };
         Ok(Weights::filled(layout, |bytes| pack::pack_affine(&layout, &mlx, bytes)))
     }
 

@@ -110,14 +110,15 @@ fn quantized_matmul_and_embedding() {
         })
         .expect("it packs");
         let as_f32 = |array: &Array| array.as_dtype(Dtype::Float32).expect("a cast");
-        let table = ops::dequantize(&w, as_f32(&scales), &as_f32(&biases), group as i32, bits as i32).expect("MLX reads it");
+        let table =
+            ops::dequantize(&w, as_f32(&scales), &as_f32(&biases), group as i32, bits as i32).expect("MLX reads it");
         let x = random.strided(m, k as i32);
         let reference = x.matmul(table.t()).expect("MLX multiplies");
         let residual = random.strided(m, n as i32);
         let product = |mode, residual| mlx_cpu::matmul(&ours, &x, residual, mode).expect("a matmul");
         close(&product(Mode::Exact, None), &reference, 2e-5, &what);
-        // int8 activations: the error of a sum of k products, relative to its largest values.
-        close(&product(Mode::Fast, None), &reference, 0.02, &what);
+        // Rounded activations: the error of a sum of k products, relative to its largest values.
+        close(&product(Mode::Fast, None), &reference, 2e-4, &what);
         let onto = reference.add(&residual).expect("a sum");
         close(&product(Mode::Exact, Some(&residual)), &onto, 2e-5, &what);
         let ids: Vec<u32> = (0..9).map(|_| random.below(n) as u32).collect();
@@ -146,7 +147,8 @@ fn dense_matmul() {
 fn rms_norm_and_silu_mul() {
     let mut random = Random(3);
     for round in 0..40 {
-        let (rows, dim, heads) = (1 + random.below(20) as i32, 1 + random.below(150) as i32, 1 + random.below(4) as i32);
+        let (rows, dim, heads) =
+            (1 + random.below(20) as i32, 1 + random.below(150) as i32, 1 + random.below(4) as i32);
         let x = random.strided(rows, heads * dim);
         let weight = random.array(&[dim]);
         let by_head = x.reshape(&[rows, heads, dim]).expect("heads");
@@ -199,10 +201,9 @@ fn rope_and_attention_over_pages() {
             let vals = ops::concatenate(&all_v, 2).expect("values");
             let mask = mask(t, offset, window);
             let turned = turn(by_head(&q, heads));
-            let reference =
-                fast::scaled_dot_product_attention(&turned, &keys, &vals, scale, Mask::Array(&mask), None)
-                    .and_then(|x| x.transpose_axes(&[0, 2, 1, 3])?.reshape(&[t as i32, (heads * dim) as i32]))
-                    .expect("MLX attends");
+            let reference = fast::scaled_dot_product_attention(&turned, &keys, &vals, scale, Mask::Array(&mask), None)
+                .and_then(|x| x.transpose_axes(&[0, 2, 1, 3])?.reshape(&[t as i32, (heads * dim) as i32]))
+                .expect("MLX attends");
             let rope = Rope { dims, interleaved, inverse: inverse.clone(), factor: 1.0 };
             let settings = Attend { heads, kv_heads, dim, page, offset, scale, window, rope, half };
             // A held copy of the pages must not change when the sequence goes on.
@@ -244,7 +245,10 @@ fn recurrences() {
             let what = format!("round {round}, {t} tokens");
             let (q, k) = (random.array(&[t, key_heads, key_dim]), random.array(&[t, key_heads, key_dim]));
             let v = random.array(&[t, heads, value_dim]);
-            let (g, beta) = (ops::sigmoid(random.strided(t, heads)).expect("g"), ops::sigmoid(random.strided(t, heads)).expect("beta"));
+            let (g, beta) = (
+                ops::sigmoid(random.strided(t, heads)).expect("g"),
+                ops::sigmoid(random.strided(t, heads)).expect("beta"),
+            );
             let (output, next) = mlx_cpu::gated_delta(&q, &k, &v, &g, &beta, &state).expect("a gated delta");
             let (reference, after) = delta_by_ops([&q, &k, &v, &g, &beta], &state, repeat).expect("MLX's ops");
             close(&output, &reference, 1e-4, &what);
@@ -267,11 +271,7 @@ fn recurrences() {
     }
 }
 
-fn delta_by_ops(
-    [q, k, v, g, beta]: [&Array; 5],
-    state: &Array,
-    repeat: i32,
-) -> mlx_rs::error::Result<(Array, Array)> {
+fn delta_by_ops([q, k, v, g, beta]: [&Array; 5], state: &Array, repeat: i32) -> mlx_rs::error::Result<(Array, Array)> {
     let (heads, value_dim, key_dim) = (state.dim(0), state.dim(1), state.dim(2));
     let mut state = state.clone();
     let mut outputs = Vec::new();
@@ -310,7 +310,10 @@ fn sampling() {
         let expected = drawn(&values(&logits), &row);
         let token = mlx_cpu::sample(&logits, vec![row.clone()]).expect("a draw");
         token.eval().expect("it evaluates");
-        assert!(expected.contains(&token.as_slice::<u32>()[0]), "round {round}: {row:?} drew {token:?}, not {expected:?}");
+        assert!(
+            expected.contains(&token.as_slice::<u32>()[0]),
+            "round {round}: {row:?} drew {token:?}, not {expected:?}"
+        );
     }
 }
 

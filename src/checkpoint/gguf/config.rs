@@ -10,15 +10,9 @@ use super::vocabulary::Vocabulary;
 
 /// The config of the architecture "llama", which mistral and smollm2 models call themselves too.
 pub(super) fn llama(path: &Path, header: &Header, vocabulary: &Vocabulary) -> Result<Value, Error> {
-    let keys = Keys {
-        path,
-        metadata: &header.metadata,
-    };
+    let keys = Keys { path, metadata: &header.metadata };
     if keys.count("expert_count")?.is_some_and(|experts| experts > 0) {
-        return Err(Error::unsupported(
-            path,
-            "a llama GGUF with experts (mixtral) is not supported",
-        ));
+        return Err(Error::unsupported(path, "a llama GGUF with experts (mixtral) is not supported"));
     }
     let hidden = keys.required("embedding_length")?;
     let heads = keys.required("attention.head_count")?;
@@ -60,12 +54,7 @@ fn rope_scaling(keys: &Keys) -> Result<Value, Error> {
     let kind = match keys.text("rope.scaling.type") {
         Some(kind) => kind,
         // The older key, from before there were kinds.
-        None if keys
-            .optional_number("rope.scale_linear")
-            .is_some_and(|factor| factor != 1.0) =>
-        {
-            "linear"
-        }
+        None if keys.optional_number("rope.scale_linear").is_some_and(|factor| factor != 1.0) => "linear",
         None => return Ok(Value::Null),
     };
     let mut scaling = Map::new();
@@ -80,9 +69,7 @@ fn rope_scaling(keys: &Keys) -> Result<Value, Error> {
             ));
         }
     }
-    let factor = keys
-        .optional_number("rope.scaling.factor")
-        .or_else(|| keys.optional_number("rope.scale_linear"));
+    let factor = keys.optional_number("rope.scaling.factor").or_else(|| keys.optional_number("rope.scale_linear"));
     let factor = factor.unwrap_or(1.0);
     scaling.insert("factor".to_owned(), factor.into());
     if let Some(original) = keys.count("rope.scaling.original_context_length")? {
@@ -94,14 +81,8 @@ fn rope_scaling(keys: &Keys) -> Result<Value, Error> {
         }
     }
     // A GGUF's factor multiplies yarn's own one (YaRN, Peng et al. 2023, eq. 22); a config.json's replaces it.
-    if let Some(attention) = keys
-        .optional_number("rope.scaling.attn_factor")
-        .filter(|attention| *attention != 1.0)
-    {
-        scaling.insert(
-            "attention_factor".to_owned(),
-            (attention * (1.0 + 0.1 * factor.ln())).into(),
-        );
+    if let Some(attention) = keys.optional_number("rope.scaling.attn_factor").filter(|attention| *attention != 1.0) {
+        scaling.insert("attention_factor".to_owned(), (attention * (1.0 + 0.1 * factor.ln())).into());
     }
     Ok(Value::Object(scaling))
 }
@@ -114,8 +95,7 @@ struct Keys<'a> {
 
 impl Keys<'_> {
     fn required(&self, key: &str) -> Result<u64, Error> {
-        self.count(key)?
-            .ok_or_else(|| Error::missing(self.path, format!("the GGUF has no llama.{key}")))
+        self.count(key)?.ok_or_else(|| Error::missing(self.path, format!("the GGUF has no llama.{key}")))
     }
 
     fn count(&self, key: &str) -> Result<Option<u64>, Error> {
@@ -124,32 +104,22 @@ impl Keys<'_> {
         };
         // A list has one entry a layer; a llama whose layers differ is none.
         let first = value.list().map_or(Some(value), |list| list.first());
-        let same = value
-            .list()
-            .is_none_or(|list| list.iter().all(|item| Some(item) == first));
+        let same = value.list().is_none_or(|list| list.iter().all(|item| Some(item) == first));
         match first.and_then(|value| value.unsigned()) {
             Some(count) if same => Ok(Some(count)),
-            Some(_) => Err(Error::unsupported(
-                self.path,
-                format!("llama.{key} differs from layer to layer"),
-            )),
+            Some(_) => Err(Error::unsupported(self.path, format!("llama.{key} differs from layer to layer"))),
             None => Err(Error::damaged(self.path, format!("llama.{key} is no count"))),
         }
     }
 
     fn number(&self, key: &str) -> Result<f64, Error> {
-        self.optional_number(key)
-            .ok_or_else(|| Error::missing(self.path, format!("the GGUF has no llama.{key}")))
+        self.optional_number(key).ok_or_else(|| Error::missing(self.path, format!("the GGUF has no llama.{key}")))
     }
 
     /// A number that the file stores as f32, as the decimal that was meant: 1e-5, not 9.999999747378752e-6.
     fn optional_number(&self, key: &str) -> Option<f64> {
         let number = self.metadata.number(&format!("llama.{key}"))?;
-        (number as f32)
-            .to_string()
-            .parse()
-            .ok()
-            .filter(|number: &f64| number.is_finite())
+        (number as f32).to_string().parse().ok().filter(|number: &f64| number.is_finite())
     }
 
     fn text(&self, key: &str) -> Option<&str> {

@@ -29,11 +29,7 @@ pub(super) struct Gguf {
 /// The one model file of a folder. Projectors for images lie beside it under the name "mmproj…".
 pub(super) fn file_in(folder: &Path) -> Result<Option<PathBuf>, Error> {
     let mut files = super::files_with_extension(folder, "gguf")?;
-    files.retain(|path| {
-        !path
-            .file_name()
-            .is_some_and(|name| name.as_encoded_bytes().starts_with(b"mmproj"))
-    });
+    files.retain(|path| !path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"mmproj")));
     match files.as_slice() {
         [] => Ok(None),
         [only] => Ok(Some(only.clone())),
@@ -41,10 +37,7 @@ pub(super) fn file_in(folder: &Path) -> Result<Option<PathBuf>, Error> {
         several => {
             let names: Vec<_> = several.iter().filter_map(|path| path.file_name()?.to_str()).collect();
             let names = names.join(", ");
-            Err(Error::unsupported(
-                folder,
-                format!("the folder holds several models ({names}); name the file itself"),
-            ))
+            Err(Error::unsupported(folder, format!("the folder holds several models ({names}); name the file itself")))
         }
     }
 }
@@ -69,26 +62,10 @@ pub(super) fn open(path: &Path) -> Result<Gguf, Error> {
     }
     let vocabulary = Box::new(vocabulary::of(path, &header.metadata)?);
     let config = config::llama(path, &header, &vocabulary)?;
-    let shard = Shard {
-        path: path.to_owned(),
-        file,
-    };
-    let tensors = header
-        .tensors
-        .into_iter()
-        .map(|tensor| Tensor {
-            name: names::llama(&tensor.name),
-            ..tensor
-        })
-        .collect();
-    Ok(Gguf {
-        config,
-        vocabulary,
-        weights: Weights {
-            shards: vec![shard],
-            tensors,
-        },
-    })
+    let shard = Shard { path: path.to_owned(), file };
+    let tensors =
+        header.tensors.into_iter().map(|tensor| Tensor { name: names::llama(&tensor.name), ..tensor }).collect();
+    Ok(Gguf { config, vocabulary, weights: Weights { shards: vec![shard], tensors } })
 }
 
 /// Whether the name is one of a split model's: `…-00001-of-00003.gguf`.
@@ -102,8 +79,5 @@ fn is_split(path: &Path) -> bool {
 }
 
 fn split(path: &Path) -> Error {
-    Error::unsupported(
-        path,
-        "a GGUF split over several files is not supported; merge it into one file first",
-    )
+    Error::unsupported(path, "a GGUF split over several files is not supported; merge it into one file first")
 }

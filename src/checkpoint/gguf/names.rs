@@ -13,11 +13,8 @@ const LLAMA_LAYER: &[(&str, &str)] = &[
     ("ffn_down", "mlp.down_proj"),
 ];
 
-const LLAMA_ROOT: &[(&str, &str)] = &[
-    ("token_embd", "model.embed_tokens"),
-    ("output_norm", "model.norm"),
-    ("output", "lm_head"),
-];
+const LLAMA_ROOT: &[(&str, &str)] =
+    &[("token_embd", "model.embed_tokens"), ("output_norm", "model.norm"), ("output", "lm_head")];
 
 /// The Hugging Face name of a llama's tensor. A name that has none stays as it is, so that the model's loader reports
 /// it as unread.
@@ -53,10 +50,7 @@ mod tests {
             ("output_norm.weight", "model.norm.weight"),
             ("blk.0.attn_q.weight", "model.layers.0.self_attn.q_proj.weight"),
             ("blk.17.attn_k.bias", "model.layers.17.self_attn.k_proj.bias"),
-            (
-                "blk.3.ffn_norm.weight",
-                "model.layers.3.post_attention_layernorm.weight",
-            ),
+            ("blk.3.ffn_norm.weight", "model.layers.3.post_attention_layernorm.weight"),
             ("blk.3.attn_output.weight", "model.layers.3.self_attn.o_proj.weight"),
             ("rope_freqs.weight", "rope_freqs.weight"),
             ("blk.3.ffn_gate_exps.weight", "blk.3.ffn_gate_exps.weight"),

@@ -46,19 +46,11 @@ impl Metadata {
     }
 
     pub fn text(&self, key: &str) -> Option<&str> {
-        if let Value::Text(text) = self.get(key)? {
-            Some(text)
-        } else {
-            None
-        }
+        if let Value::Text(text) = self.get(key)? { Some(text) } else { None }
     }
 
     pub fn boolean(&self, key: &str) -> Option<bool> {
-        if let Value::Boolean(value) = self.get(key)? {
-            Some(*value)
-        } else {
-            None
-        }
+        if let Value::Boolean(value) = self.get(key)? { Some(*value) } else { None }
     }
 
     pub fn unsigned(&self, key: &str) -> Option<u64> {
@@ -96,13 +88,7 @@ impl Value {
 /// Reads the whole header and checks that all tensors lie within the file.
 pub(super) fn read(path: &Path, file: &File) -> Result<Header, Error> {
     let size = file.metadata().map_err(|error| Error::io(path, error))?.len();
-    let mut cursor = Cursor {
-        path,
-        input: BufReader::new(file),
-        position: 0,
-        size,
-        entries: ENTRY_LIMIT,
-    };
+    let mut cursor = Cursor { path, input: BufReader::new(file), position: 0, size, entries: ENTRY_LIMIT };
     let tensor_count = cursor.preamble()?;
     let metadata = cursor.metadata()?;
     let mut tensors = Vec::new();
@@ -117,20 +103,14 @@ pub(super) fn read(path: &Path, file: &File) -> Result<Header, Error> {
 fn place(path: &Path, size: u64, header: u64, metadata: &Metadata, tensors: &mut [Tensor]) -> Result<(), Error> {
     let alignment = metadata.unsigned("general.alignment").unwrap_or(DEFAULT_ALIGNMENT);
     if !alignment.is_power_of_two() || alignment > 1 << 20 {
-        return Err(Error::damaged(
-            path,
-            format!("its alignment is {alignment}, which is no power of two"),
-        ));
+        return Err(Error::damaged(path, format!("its alignment is {alignment}, which is no power of two")));
     }
     let data = header.next_multiple_of(alignment);
     let mut end = 0;
     for tensor in tensors {
         let beyond = || Error::damaged(path, format!("tensor {} lies beyond any file", tensor.name));
         if !tensor.offset.is_multiple_of(alignment) {
-            return Err(Error::damaged(
-                path,
-                format!("tensor {} is not aligned to {alignment} bytes", tensor.name),
-            ));
+            return Err(Error::damaged(path, format!("tensor {} is not aligned to {alignment} bytes", tensor.name)));
         }
         let offset = data.checked_add(tensor.offset).ok_or_else(beyond)?;
         end = end.max(offset.checked_add(tensor.len as u64).ok_or_else(beyond)?);
@@ -138,12 +118,7 @@ fn place(path: &Path, size: u64, header: u64, metadata: &Metadata, tensors: &mut
     }
     if end > size {
         let what = "its last tensor".to_owned();
-        return Err(Error::Truncated {
-            path: path.to_owned(),
-            what,
-            expected: end,
-            actual: size,
-        });
+        return Err(Error::Truncated { path: path.to_owned(), what, expected: end, actual: size });
     }
     Ok(())
 }
@@ -166,10 +141,7 @@ impl Cursor<'_> {
         match self.u32("the format's version")? {
             2 | 3 => {}
             version if version.swap_bytes() <= 3 && version != 0 => {
-                return Err(Error::unsupported(
-                    self.path,
-                    "this GGUF is big endian; mettle reads little endian ones",
-                ));
+                return Err(Error::unsupported(self.path, "this GGUF is big endian; mettle reads little endian ones"));
             }
             version => {
                 let message = format!("GGUF version {version} is not supported, only 2 and 3; convert it anew");
@@ -216,10 +188,7 @@ impl Cursor<'_> {
             11 => Value::Signed(i64::from_le_bytes(self.array(key)?)),
             12 => Value::Float(f64::from_le_bytes(self.array(key)?)),
             _ => {
-                return Err(Error::damaged(
-                    self.path,
-                    format!("{key} has the unknown value type {kind}"),
-                ));
+                return Err(Error::damaged(self.path, format!("{key} has the unknown value type {kind}")));
             }
         })
     }
@@ -236,10 +205,7 @@ impl Cursor<'_> {
         };
         self.check_count(count, least, key)?;
         self.entries = self.entries.checked_sub(count).ok_or_else(|| {
-            Error::damaged(
-                self.path,
-                format!("{key} has {count} entries, more than any tokenizer needs"),
-            )
+            Error::damaged(self.path, format!("{key} has {count} entries, more than any tokenizer needs"))
         })?;
         (0..count).map(|_| self.value(kind, key, depth + 1)).collect()
     }
@@ -249,10 +215,7 @@ impl Cursor<'_> {
         let name = self.name("a tensor's name")?;
         let dimensions = self.u32(&name)?;
         if dimensions > 4 {
-            return Err(Error::damaged(
-                self.path,
-                format!("tensor {name} has {dimensions} dimensions"),
-            ));
+            return Err(Error::damaged(self.path, format!("tensor {name} has {dimensions} dimensions")));
         }
         let mut shape = Vec::new();
         for _ in 0..dimensions {
@@ -263,36 +226,19 @@ impl Cursor<'_> {
         }
         let number = self.u32(&name)?;
         let dtype = Dtype::from_gguf(number).ok_or_else(|| {
-            Error::unsupported(
-                self.path,
-                format!("tensor {name} has type number {number}, which mettle does not know"),
-            )
+            Error::unsupported(self.path, format!("tensor {name} has type number {number}, which mettle does not know"))
         })?;
         let len = dtype.bytes(&shape).ok_or_else(|| {
-            Error::damaged(
-                self.path,
-                format!("tensor {name}: {shape:?} is no possible shape of {dtype}"),
-            )
+            Error::damaged(self.path, format!("tensor {name}: {shape:?} is no possible shape of {dtype}"))
         })?;
         let offset = self.u64(&name)?;
-        Ok(Tensor {
-            name,
-            dtype,
-            shape,
-            len,
-            shard: 0,
-            offset,
-        })
+        Ok(Tensor { name, dtype, shape, len, shard: 0, offset })
     }
 
     /// Whether `count` entries of at least `least` bytes each can still follow.
     fn check_count(&self, count: u64, least: u64, what: &str) -> Result<(), Error> {
         let expected = self.position.saturating_add(count.saturating_mul(least));
-        if expected > self.size {
-            Err(self.truncated(what, expected))
-        } else {
-            Ok(())
-        }
+        if expected > self.size { Err(self.truncated(what, expected)) } else { Ok(()) }
     }
 
     fn name(&mut self, what: &str) -> Result<String, Error> {
@@ -329,19 +275,12 @@ impl Cursor<'_> {
     }
 
     fn fill(&mut self, bytes: &mut [u8]) -> Result<(), Error> {
-        self.input
-            .read_exact(bytes)
-            .map_err(|error| Error::io(self.path, error))?;
+        self.input.read_exact(bytes).map_err(|error| Error::io(self.path, error))?;
         self.position += bytes.len() as u64;
         Ok(())
     }
 
     fn truncated(&self, what: &str, expected: u64) -> Error {
-        Error::Truncated {
-            path: self.path.to_owned(),
-            what: what.to_owned(),
-            expected,
-            actual: self.size,
-        }
+        Error::Truncated { path: self.path.to_owned(), what: what.to_owned(), expected, actual: self.size }
     }
 }

@@ -49,25 +49,17 @@ impl Vocabulary {
     /// The tokens that are no text, with their ids.
     pub fn controls(&self) -> impl Iterator<Item = (u32, &str)> {
         let typed = self.types.iter().zip(&self.tokens).zip(0u32..);
-        typed
-            .filter(|((kind, _), _)| **kind == TokenType::Control)
-            .map(|((_, token), id)| (id, token.as_str()))
+        typed.filter(|((kind, _), _)| **kind == TokenType::Control).map(|((_, token), id)| (id, token.as_str()))
     }
 }
 
 pub(super) fn of(path: &Path, metadata: &Metadata) -> Result<Vocabulary, Error> {
     let Some(model) = metadata.text("tokenizer.ggml.model") else {
-        return Err(Error::missing(
-            path,
-            "the GGUF holds no tokenizer (no tokenizer.ggml.model)",
-        ));
+        return Err(Error::missing(path, "the GGUF holds no tokenizer (no tokenizer.ggml.model)"));
     };
     let tokens = strings(path, metadata, "tokenizer.ggml.tokens")?;
     if tokens.is_empty() {
-        return Err(Error::missing(
-            path,
-            "the GGUF holds no tokenizer (no tokenizer.ggml.tokens)",
-        ));
+        return Err(Error::missing(path, "the GGUF holds no tokenizer (no tokenizer.ggml.tokens)"));
     }
     let types = token_types(path, metadata, tokens.len())?;
     let scores = scores(path, metadata, tokens.len())?;
@@ -100,16 +92,9 @@ fn strings(path: &Path, metadata: &Metadata, key: &str) -> Result<Vec<String>, E
     let wrong = || Error::damaged(path, format!("{key} is no list of strings"));
     match metadata.get(key) {
         None => Ok(Vec::new()),
-        Some(Value::List(list)) => list
-            .iter()
-            .map(|item| {
-                if let Value::Text(text) = item {
-                    Ok(text.clone())
-                } else {
-                    Err(wrong())
-                }
-            })
-            .collect(),
+        Some(Value::List(list)) => {
+            list.iter().map(|item| if let Value::Text(text) = item { Ok(text.clone()) } else { Err(wrong()) }).collect()
+        }
         Some(_) => Err(wrong()),
     }
 }
@@ -141,24 +126,15 @@ fn scores(path: &Path, metadata: &Metadata, count: usize) -> Result<Vec<f32>, Er
         return Ok(Vec::new());
     };
     let score = |value: &Value| value.number().map(|score| score as f32);
-    check_length(
-        path,
-        key,
-        value.list().and_then(|list| list.iter().map(score).collect()),
-        count,
-    )
+    check_length(path, key, value.list().and_then(|list| list.iter().map(score).collect()), count)
 }
 
 fn check_length<T>(path: &Path, key: &str, list: Option<Vec<T>>, count: usize) -> Result<Vec<T>, Error> {
     match list {
-        None => Err(Error::damaged(
-            path,
-            format!("{key} is no list of the values it should hold"),
-        )),
-        Some(list) if list.len() != count => Err(Error::damaged(
-            path,
-            format!("{key} has {} entries for {count} tokens", list.len()),
-        )),
+        None => Err(Error::damaged(path, format!("{key} is no list of the values it should hold"))),
+        Some(list) if list.len() != count => {
+            Err(Error::damaged(path, format!("{key} has {} entries for {count} tokens", list.len())))
+        }
         Some(list) => Ok(list),
     }
 }

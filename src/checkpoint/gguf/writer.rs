@@ -11,10 +11,7 @@ pub struct Writer {
 impl Writer {
     /// A llama of one layer and five tokens, complete but for most of its tensors.
     pub fn llama() -> Writer {
-        let mut writer = Writer {
-            metadata: Vec::new(),
-            tensors: Vec::new(),
-        };
+        let mut writer = Writer { metadata: Vec::new(), tensors: Vec::new() };
         writer.text("general.architecture", "llama");
         for (key, value) in [
             ("context_length", 64),
@@ -29,25 +26,16 @@ impl Writer {
         writer.set("llama.attention.layer_norm_rms_epsilon", Value::Float(1e-5));
         writer.text("tokenizer.ggml.model", "gpt2");
         writer.text("tokenizer.ggml.pre", "smollm");
-        writer.strings(
-            "tokenizer.ggml.tokens",
-            &["<|endoftext|>", "<|im_end|>", "a", "b", "ab"],
-        );
+        writer.strings("tokenizer.ggml.tokens", &["<|endoftext|>", "<|im_end|>", "a", "b", "ab"]);
         let types = [3, 3, 1, 1, 1].map(Value::Signed);
         writer.set("tokenizer.ggml.token_type", Value::List(types.to_vec()));
         writer.strings("tokenizer.ggml.merges", &["a b"]);
         writer.set("tokenizer.ggml.bos_token_id", Value::Unsigned(0));
         writer.set("tokenizer.ggml.eos_token_id", Value::Unsigned(0));
         writer.text("tokenizer.chat_template", "{{ messages }}");
-        writer
-            .tensors
-            .push(("token_embd.weight".into(), vec![32, 5], 3, (0..100).collect()));
-        writer
-            .tensors
-            .push(("blk.0.attn_q.weight".into(), vec![32, 32], 2, vec![7; 18 * 32]));
-        writer
-            .tensors
-            .push(("output_norm.weight".into(), vec![32], 0, vec![1; 128]));
+        writer.tensors.push(("token_embd.weight".into(), vec![32, 5], 3, (0..100).collect()));
+        writer.tensors.push(("blk.0.attn_q.weight".into(), vec![32, 32], 2, vec![7; 18 * 32]));
+        writer.tensors.push(("output_norm.weight".into(), vec![32], 0, vec![1; 128]));
         writer
     }
 
@@ -61,10 +49,7 @@ impl Writer {
     }
 
     pub fn strings(&mut self, key: &str, strings: &[&str]) {
-        self.set(
-            key,
-            Value::List(strings.iter().map(|text| Value::Text((*text).to_owned())).collect()),
-        );
+        self.set(key, Value::List(strings.iter().map(|text| Value::Text((*text).to_owned())).collect()));
     }
 
     pub fn bytes(&self) -> Vec<u8> {
@@ -81,9 +66,7 @@ impl Writer {
         for (name, dimensions, number, bytes) in &self.tensors {
             write_string(&mut out, name);
             out.extend((dimensions.len() as u32).to_le_bytes());
-            dimensions
-                .iter()
-                .for_each(|dimension| out.extend(dimension.to_le_bytes()));
+            dimensions.iter().for_each(|dimension| out.extend(dimension.to_le_bytes()));
             out.extend(number.to_le_bytes());
             out.extend(offset.to_le_bytes());
             offset = (offset + bytes.len() as u64).next_multiple_of(32);

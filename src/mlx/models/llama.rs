@@ -18,7 +18,7 @@ use crate::{
 pub const ARCHITECTURE: Architecture = Architecture {
     names: &["llama", "mistral"],
     // Old checkpoints store the frequencies that the config says anyway.
-    unused: &["rotary_emb.inv_freq", "rope_freqs.weight"],
+    unused: &["rotary_emb.inv_freq"],
     load: |source, config| Ok(Box::new(Llama::load(source, config)?)),
 };
 
@@ -50,8 +50,8 @@ impl Llama {
             true => embedding.tied_head(),
             false => Linear::load(&root.at("lm_head"), dim, vocabulary)?,
         };
-        let gguf = source.checkpoint.format() == Format::Gguf;
-        let block = |index| Block::load(&model.at("layers").at(index), config, index, gguf);
+        let shared = Shared::load(source, config)?;
+        let block = |index| Block::load(&model.at("layers").at(index), &shared, index);
         Ok(Llama {
             blocks: (0..config.count("num_hidden_layers")?).map(block).collect::<Result<_, Error>>()?,
             norm: RmsNorm::load(&model.at("norm"), dim, eps(config)?)?,
@@ -67,10 +67,17 @@ fn eps(config: Config) -> Result<f32, Error> {
     Ok(config.number("rms_norm_eps")?.unwrap_or(1e-6) as f32)
 }
 
-impl Block {
-    fn load(at: &Weights, config: Config, index: usize, gguf: bool) -> Result<Block, Error> {
-        let dim = config.count("hidden_size")?;
-        let query = config.count("num_attention_heads")?;
+/// What all blocks are loaded with.
+struct Shared<'a> {
+    config: Config<'a>,
+    heads: Heads,
+    rope: Rope,
+    gguf: bool,
+}
+
+impl<'a> Shared<'a> {
+    fn load(source: &Source, config: Config<'a>) -> Result<Shared<'a>, Error> {
+        let (dim, query) = (config.count("hidden_size")?, config.count("num_attention_heads")?);
         let heads = Heads {
             query,
             kv: config.optional_count("num_key_value_heads")?.unwrap_or(query),
@@ -79,6 +86,19 @@ impl Block {
         if !query.is_multiple_of(heads.kv) {
             return Err(Error(format!("config.json: {query} attention heads do not share {} key heads", heads.kv)));
         }
+        let mut rope = Rope::load(config, heads.dim)?;
+        let factors = source.root().at("rope_freqs");
+        if factors.has("weight") {
+            rope = rope.slowed(&factors.floats("weight")?.0)?;
+        }
+        Ok(Shared { config, heads, rope, gguf: source.checkpoint.format() == Format::Gguf })
+    }
+}
+
+impl Block {
+    fn load(at: &Weights, shared: &Shared, index: usize) -> Result<Block, Error> {
+        let Shared { config, heads, gguf, .. } = *shared;
+        let (dim, query) = (config.count("hidden_size")?, heads.query);
         let attention = at.at("self_attn");
         let parts = [
             (attention.at("q_proj"), query * heads.dim),
@@ -90,7 +110,7 @@ impl Block {
         if gguf {
             // GGUF stores the rows of a head pair by pair; here they are two halves.
             for matrix in &mut qkv[..2] {
-                *matrix = std::mem::replace(matrix, EMPTY).rows_from(|row| paired(row, heads.dim));
+                *matrix = matrix.rows_from(|row| paired(row, heads.dim));
             }
         }
         Ok(Block {
@@ -98,7 +118,7 @@ impl Block {
             qkv: Linear::from_matrices(&parts, qkv)?,
             attention: Attention {
                 heads,
-                rope: Rope::load(config, heads.dim)?,
+                rope: shared.rope.clone(),
                 window: window(config, index)?,
                 backend: at.backend(),
             },
@@ -127,9 +147,6 @@ impl Block {
         parts.try_into().map_err(|_| Error("queries, keys and values are three; this is a bug".into()))
     }
 }
-
-const EMPTY: Matrix =
-    Matrix { n: 0, k: 0, data: crate::mlx::quant::Data::Dense { float: crate::mlx::quant::Float::F32, values: Vec::new() } };
 
 /// Where GGUF keeps the row that belongs at `row`, for heads of `dim` features.
 fn paired(row: usize, dim: usize) -> usize {

@@ -25,13 +25,16 @@ pub trait Model {
     fn vocabulary(&self) -> usize;
 }
 
+/// Makes the architecture of a checkpoint's weights and config.
+pub type Load = fn(&Source, Config) -> Result<Box<dyn Model>, Error>;
+
 /// A row of the table.
 pub struct Architecture {
     /// The `model_type`s it loads.
     pub names: &'static [&'static str],
     /// Parts of the names of tensors that it has no use for.
     pub unused: &'static [&'static str],
-    pub load: fn(&Source, Config) -> Result<Box<dyn Model>, Error>,
+    pub load: Load,
 }
 
 /// Every architecture mettle loads.
@@ -48,7 +51,8 @@ pub fn names() -> Vec<&'static str> {
 /// An architecture that is not in the table, by name.
 pub fn find(checkpoint: &Checkpoint) -> Result<&'static Architecture, Error> {
     let name = checkpoint.architecture();
-    MODELS.iter().find(|model| model.names.contains(&name)).ok_or_else(|| {
-        Error(format!("the architecture {name} is not supported; mettle loads {}", names().join(", ")))
-    })
+    MODELS
+        .iter()
+        .find(|model| model.names.contains(&name))
+        .ok_or_else(|| Error(format!("the architecture {name} is not supported; mettle loads {}", names().join(", "))))
 }

@@ -50,7 +50,11 @@ impl Qwen {
         let (dim, vocabulary) = (config.count("hidden_size")?, config.count("vocab_size")?);
         // The text part alone, inside MLX's checkpoint of the whole model, inside transformers' one.
         let root = source.root();
-        let places = [("model", "lm_head"), ("language_model.model", "language_model.lm_head"), ("model.language_model", "lm_head")];
+        let places = [
+            ("model", "lm_head"),
+            ("language_model.model", "language_model.lm_head"),
+            ("model.language_model", "lm_head"),
+        ];
         let place = places.iter().find(|(model, _)| root.at(model).at("embed_tokens").has("weight"));
         let (model, head) = place.unwrap_or(&places[0]);
         let (model, head) = (root.at(model), root.at(head));

@@ -1,10 +1,6 @@
 //! Grouped-query attention over what each sequence remembers, causal, with an optional sliding window.
 
-use mlx_rs::{
-    Array, fast, ops,
-    fast::ScaledDotProductAttentionMask as Mask,
-    ops::indexing::TryIndexOp,
-};
+use mlx_rs::{Array, fast, fast::ScaledDotProductAttentionMask as Mask, ops, ops::indexing::TryIndexOp};
 
 use super::{Kv, Layer, Rope, State, cache::PAGE};
 use crate::mlx::{
@@ -64,7 +60,8 @@ impl Attention {
 
     /// One kernel rotates, writes into the pages and attends.
     fn paged(&self, [q, k, v]: [&Array; 3], pages: &mut Vec<Array>, offset: usize) -> Result<Array, Error> {
-        let rope = self.rope.kernel(self.backend).ok_or_else(|| Error("pages are for the CPU; this is a bug".into()))?;
+        let rope =
+            self.rope.kernel(self.backend).ok_or_else(|| Error("pages are for the CPU; this is a bug".into()))?;
         let settings = mlx_cpu::Attend {
             heads: self.heads.query,
             kv_heads: self.heads.kv,

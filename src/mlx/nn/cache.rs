@@ -61,9 +61,7 @@ impl State {
             return None;
         }
         let cut = |layer: &Layer| match layer {
-            Layer::Attention(Kv::Pages(pages)) => {
-                Layer::Attention(Kv::Pages(pages[..length.div_ceil(PAGE)].to_vec()))
-            }
+            Layer::Attention(Kv::Pages(pages)) => Layer::Attention(Kv::Pages(pages[..length.div_ceil(PAGE)].to_vec())),
             other => other.clone(),
         };
         Some(State { length, layers: self.layers.iter().map(cut).collect() })

@@ -16,10 +16,7 @@ impl ShortConv {
     pub fn load(at: &Weights, channels: usize, width: usize) -> Result<ShortConv, Error> {
         let (values, shape) = at.floats("weight")?;
         if shape != [channels, width, 1] && shape != [channels, 1, width] {
-            return Err(Error(format!(
-                "{}.weight: expected [{channels}, {width}, 1], found {shape:?}",
-                at.path()
-            )));
+            return Err(Error(format!("{}.weight: expected [{channels}, {width}, 1], found {shape:?}", at.path())));
         }
         let weight = Array::from_slice(&values, &[channels as i32, width as i32]);
         let backend = at.backend();

@@ -27,7 +27,7 @@ impl Embedding {
         let form = match (at.backend(), &matrix.data) {
             (Backend::Cpu { mode }, _) => Form::Packed { weights: pack(&matrix)?, mode },
             (Backend::Mlx { activations }, Data::Affine(affine)) => {
-                let [weights, scales, biases] = affine_arrays(affine, vocabulary, dim)?;
+                let [weights, scales, biases] = affine_arrays(affine, [vocabulary, dim], activations)?;
                 let (group, bits) = (affine.group as i32, affine.bits as i32);
                 Form::Affine { weights, scales, biases, group, bits, activations }
             }

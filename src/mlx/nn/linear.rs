@@ -17,9 +17,20 @@ pub struct Linear {
 
 enum Form {
     /// For our CPU kernels: one stream of blocks of outputs.
-    Packed { weights: mlx_cpu::Weights, mode: mlx_cpu::Mode },
-    Affine { weights: Array, scales: Array, biases: Array, group: i32, bits: i32 },
-    Dense { weight: Array }, // [outputs, inputs]
+    Packed {
+        weights: mlx_cpu::Weights,
+        mode: mlx_cpu::Mode,
+    },
+    Affine {
+        weights: Array,
+        scales: Array,
+        biases: Array,
+        group: i32,
+        bits: i32,
+    },
+    Dense {
+        weight: Array,
+    }, // [outputs, inputs]
 }
 
 impl Linear {
@@ -31,10 +42,8 @@ impl Linear {
     /// Linears over the same input: one, if their weights have the same form, else one each, in order. One is
     /// faster, as the input is quantised once and there are fewer ops.
     pub fn joined(parts: &[(Weights, usize)], inputs: usize) -> Result<Vec<Linear>, Error> {
-        let matrices = parts
-            .iter()
-            .map(|(at, outputs)| at.matrix(*outputs, inputs))
-            .collect::<Result<Vec<Matrix>, Error>>()?;
+        let matrices =
+            parts.iter().map(|(at, outputs)| at.matrix(*outputs, inputs)).collect::<Result<Vec<Matrix>, Error>>()?;
         Linear::from_matrices(parts, matrices)
     }
 
@@ -100,8 +109,8 @@ impl Form {
         let Matrix { n, k, data } = &matrix;
         match (backend, data) {
             (Backend::Cpu { mode }, _) => Ok(Form::Packed { weights: pack(&matrix)?, mode }),
-            (Backend::Mlx { .. }, Data::Affine(affine)) => {
-                let [weights, scales, biases] = affine_arrays(affine, *n, *k)?;
+            (Backend::Mlx { activations }, Data::Affine(affine)) => {
+                let [weights, scales, biases] = affine_arrays(affine, [*n, *k], activations)?;
                 Ok(Form::Affine { weights, scales, biases, group: affine.group as i32, bits: affine.bits as i32 })
             }
             (Backend::Mlx { activations }, Data::Dense { float, values }) => {

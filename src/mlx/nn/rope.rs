@@ -8,6 +8,7 @@ use mlx_rs::{Array, fast, ops};
 use crate::mlx::{Backend, Error, config::Config};
 
 /// Rotates the first `dims` features of every head by the token's position.
+#[derive(Clone)]
 pub struct Rope {
     pub dims: usize,
     /// Pairs are (2i, 2i+1) if true, (i, i + dims/2) if false.
@@ -47,10 +48,28 @@ impl Rope {
                 )));
             }
         };
+        Ok(Rope::of(&periods, factor as f32))
+    }
+
+    fn of(periods: &[f64], factor: f32) -> Rope {
         let inverse: Arc<[f32]> = periods.iter().map(|period| (1.0 / period) as f32).collect();
         let frequencies: Vec<f32> = periods.iter().map(|period| *period as f32).collect();
         let frequencies = Array::from_slice(&frequencies, &[frequencies.len() as i32]);
-        Ok(Rope { dims, interleaved: false, inverse, factor: factor as f32, frequencies })
+        Rope { dims: 2 * periods.len(), interleaved: false, inverse, factor, frequencies }
+    }
+
+    /// The rope whose pairs turn slower by a factor each, as GGUF files say it in place of a scaling's settings.
+    ///
+    /// # Errors
+    /// Another number of factors than of pairs.
+    pub fn slowed(&self, factors: &[f32]) -> Result<Rope, Error> {
+        if factors.len() != self.inverse.len() {
+            let (found, pairs) = (factors.len(), self.inverse.len());
+            return Err(Error(format!("rope_freqs.weight: {found} factors for {pairs} pairs")));
+        }
+        let periods: Vec<f64> =
+            self.inverse.iter().zip(factors).map(|(inverse, by)| f64::from(*by) / f64::from(*inverse)).collect();
+        Ok(Rope::of(&periods, self.factor))
     }
 
     /// `[1, heads, length, dim]` at positions from `offset`, by MLX's own op.

@@ -367,7 +367,7 @@ def rope_freqs() -> np.ndarray:
     """Llama 3's scaling as a GGUF has it: by how much each pair's frequency is divided."""
     pairs = LLAMA["head_dim"] // 2
     plain = 10000.0 ** (np.arange(pairs) / pairs)
-    rope = llama.initialize_rope(2 * pairs, 10000.0, False, LLAMA3, 256)
+    rope = llama.initialize_rope(2 * pairs, 10000.0, False, LLAMA3, LLAMA["max_position_embeddings"])
     return (np.array(rope._freqs, dtype=np.float64) / plain).astype(np.float32)
 
 

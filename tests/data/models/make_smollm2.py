@@ -90,7 +90,6 @@ def golden(text: str, prompt: list[int], first, steps, tokens, words: Tokenizer)
         "top": tops,
         "logits": [round(float(logit), 4) for logit in first[START::STRIDE]],
         "norm": float(np.linalg.norm(first.astype(np.float64))),
-        "largest": float(np.abs(first).max()),
     }
 
 

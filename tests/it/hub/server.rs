@@ -51,15 +51,8 @@ pub struct Server {
 impl Server {
     /// Serves the repository `org/name` with these files.
     pub fn new(files: &[(&str, &[u8])]) -> Server {
-        let files = files
-            .iter()
-            .map(|(name, bytes)| (name.to_string(), bytes.to_vec()))
-            .collect();
-        let state = Arc::new(Mutex::new(State {
-            files,
-            commit: COMMIT.into(),
-            ..State::default()
-        }));
+        let files = files.iter().map(|(name, bytes)| (name.to_string(), bytes.to_vec())).collect();
+        let state = Arc::new(Mutex::new(State { files, commit: COMMIT.into(), ..State::default() }));
         let storage = listen(state.clone(), None);
         let endpoint = listen(state.clone(), Some(storage));
         Server { endpoint, state }
@@ -98,9 +91,7 @@ fn answer(mut stream: TcpStream, state: &Mutex<State>, storage: Option<&str>) ->
     };
     drop(state);
     let (head, body) = reply;
-    stream
-        .write_all(format!("HTTP/1.1 {head}Connection: close\r\n\r\n").as_bytes())
-        .ok()?;
+    stream.write_all(format!("HTTP/1.1 {head}Connection: close\r\n\r\n").as_bytes()).ok()?;
     if asked.method != "HEAD" {
         stream.write_all(&body).ok()?;
     }
@@ -111,12 +102,8 @@ fn read_request(stream: &TcpStream) -> Option<Asked> {
     let mut lines = BufReader::new(stream).lines();
     let first = lines.next()?.ok()?;
     let mut words = first.split(' ');
-    let mut asked = Asked {
-        method: words.next()?.into(),
-        path: words.next()?.into(),
-        range: None,
-        authorization: None,
-    };
+    let mut asked =
+        Asked { method: words.next()?.into(), path: words.next()?.into(), range: None, authorization: None };
     for line in lines {
         let line = line.ok()?;
         let Some((name, value)) = line.split_once(": ") else {
@@ -134,10 +121,7 @@ fn read_request(stream: &TcpStream) -> Option<Asked> {
 type Reply = (String, Vec<u8>);
 
 fn text(status: &str, headers: &str, body: &str) -> Reply {
-    (
-        format!("{status}\r\n{headers}Content-Length: {}\r\n", body.len()),
-        body.into(),
-    )
+    (format!("{status}\r\n{headers}Content-Length: {}\r\n", body.len()), body.into())
 }
 
 fn hub(state: &mut State, storage: &str, asked: &Asked) -> Reply {
@@ -152,11 +136,7 @@ fn hub(state: &mut State, storage: &str, asked: &Asked) -> Reply {
         if revision != "main" && revision != state.commit {
             return text("404 No", "X-Error-Code: RevisionNotFound\r\n", "no");
         }
-        let siblings: Vec<_> = state
-            .files
-            .keys()
-            .map(|name| serde_json::json!({ "rfilename": name }))
-            .collect();
+        let siblings: Vec<_> = state.files.keys().map(|name| serde_json::json!({ "rfilename": name })).collect();
         let listing = serde_json::json!({ "sha": state.commit, "siblings": siblings, "private": false });
         return text("200 OK", "", &listing.to_string());
     }
@@ -167,10 +147,7 @@ fn hub(state: &mut State, storage: &str, asked: &Asked) -> Reply {
     if let Some(rest) = asked.path.strip_prefix("/old/name/") {
         return text("307 Moved", &format!("Location: /org/name/{rest}\r\n"), "");
     }
-    let name = asked
-        .path
-        .strip_prefix(&format!("/org/name/resolve/{}/", state.commit))
-        .unwrap_or_default();
+    let name = asked.path.strip_prefix(&format!("/org/name/resolve/{}/", state.commit)).unwrap_or_default();
     let Some(bytes) = state.files.get(name) else {
         return text("404 No", "X-Error-Code: RepoNotFound\r\n", "no");
     };
@@ -198,10 +175,7 @@ fn stored(state: &mut State, asked: &Asked) -> Reply {
     if state.wrong_bytes {
         *bytes.last_mut().expect("files have bytes") ^= 1;
     }
-    let from = asked
-        .range
-        .as_deref()
-        .and_then(|range| range.strip_prefix("bytes=")?.strip_suffix('-')?.parse().ok());
+    let from = asked.range.as_deref().and_then(|range| range.strip_prefix("bytes=")?.strip_suffix('-')?.parse().ok());
     let from: usize = from.filter(|_| !state.ignores_ranges).unwrap_or(0);
     let whole = bytes.len();
     let mut body = bytes.split_off(from);

@@ -1,4 +1,4 @@
-//! y = x Wᵀ for packed weights, with int8 or exact activations.
+//! y = x Wᵀ for packed weights, with activations in integers or exact.
 //!
 //! Whatever the number of rows and threads, an output sees the same operations in the same order: a row's result has
 //! the same bits alone and in a batch.
@@ -20,7 +20,7 @@ const AHEAD: usize = 4096;
 /// How activations meet quantized weights.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
-    /// Activations are rounded to int8, with a scale for each 32 of a row. Dense weights ignore it.
+    /// Activations are rounded to two int8, with a scale for each 32 of a row. Dense weights ignore it.
     Fast,
     /// f32 activations times the weights' exact values.
     Exact,

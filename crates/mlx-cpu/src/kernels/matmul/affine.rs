@@ -1,4 +1,4 @@
-//! Affine weights times int8 activations: integer dot products, one multiplication for each 32 inputs' scale and one
+//! Affine weights times activations of two int8: integer dot products, one multiplication for each 32 inputs' scale and one
 //! for each group's bias.
 
 use super::{
@@ -86,7 +86,7 @@ unsafe fn tile<S: Simd, const R: usize, const C: usize, const KIND: u8, const FL
                         s.prefetch(quants[0].wrapping_add(AHEAD + line));
                     }
                 }
-                let dots = s.dot32::<R, C, KIND>(quants, rows.dot32(index));
+                let dots = rows.dot32::<S, R, C, KIND>(s, quants, index);
                 for r in 0..R {
                     let scale = s.splat(rows.scale(r, index));
                     for c in 0..C {

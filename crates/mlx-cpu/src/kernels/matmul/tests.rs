@@ -67,7 +67,11 @@ fn rounded(x: Rows) -> Vec<f32> {
         for part in x.row(row).chunks(32) {
             let largest = part.iter().fold(0.0f32, |largest, x| largest.max(x.abs()));
             let inverse = if largest > 0.0 { 127.0 / largest } else { 0.0 };
-            out.extend(part.iter().map(|x| (x * inverse).round_ties_even() * (largest / 127.0)));
+            out.extend(part.iter().map(|x| {
+                let high = (x * inverse).round_ties_even();
+                let low = ((x * inverse - high) * 254.0).round_ties_even();
+                (high + low / 254.0) * (largest / 127.0)
+            }));
         }
     }
     out

@@ -1,0 +1,7 @@
+//! The architectures against mlx-lm, on tiny random checkpoints: `tests/data/models/README.md` says how they and the
+//! answers beside them were made.
+
+mod bad;
+mod golden;
+mod prefix;
+mod same;
