@@ -49,7 +49,10 @@ pub async fn load(name: Option<&str>, sources: &Sources, device: &Device, limits
     let on_device = checkpoint.clone();
     let started = Instant::now();
     let engine = Engine::start(limits, move || mlx::load(&on_device, options))?;
-    let model = chat::Model::open(&checkpoint, engine)?;
+    let mut model = chat::Model::open(&checkpoint, engine)?;
+    if let Some(hub::alias::Sampling { temperature, top_p, top_k }) = source.alias.map(|alias| alias.sampling) {
+        model.recommend(&chat::Overrides { temperature, top_p, top_k, ..chat::Overrides::default() });
+    }
     eprintln!("{} loaded in {:.1} s", source.name, started.elapsed().as_secs_f64());
     Ok(Loaded { model, names: names(&source, &path) })
 }

@@ -43,6 +43,14 @@ impl Model {
         Ok(Events { steps: Some(steps), text, ready: VecDeque::new(), prompt_tokens, completion_tokens: 0 })
     }
 
+    /// Adds defaults for what the checkpoint leaves open.
+    pub fn recommend(&mut self, sampling: &Overrides) {
+        let own = &mut self.defaults;
+        own.temperature = own.temperature.or(sampling.temperature);
+        own.top_p = own.top_p.or(sampling.top_p);
+        own.top_k = own.top_k.or(sampling.top_k);
+    }
+
     /// The tokens of a request's prompt: at least one, and fewer than the context holds.
     pub fn prompt(&self, request: &Request) -> Result<Vec<u32>, Error> {
         let wrong = |message: String| Error::Request { field: "messages", message };

@@ -183,3 +183,13 @@ fn a_prompt_that_fills_the_context_is_refused_with_both_numbers() {
     assert_eq!(model.generate(&ask(&"x".repeat(32))).unwrap_err(), Error::TooLong { prompt: 32, context: 32 });
     assert!(log.passes().is_empty());
 }
+
+#[test]
+fn a_recommendation_fills_what_the_checkpoint_leaves_open() {
+    let (mut model, _) = model(Some(TEMPLATE), Limits::default());
+    let temperature = |t| Overrides { temperature: Some(t), ..Overrides::default() };
+    model.recommend(&temperature(0.2));
+    model.recommend(&Overrides { top_k: Some(7), ..temperature(0.9) });
+    let sampling = model.job(&ask("hi"), vec![1], tokio::sync::mpsc::unbounded_channel().0).unwrap().sampling;
+    assert_eq!((sampling.temperature, sampling.top_k, sampling.top_p), (0.2, 7, 1.0));
+}

@@ -21,8 +21,20 @@ pub struct Alias {
     memory: Option<u64>,
     /// `model_type` in the model's config.json, where it is known before the download.
     pub architecture: Option<String>,
+    /// What the model's authors recommend, for checkpoints that do not say it themselves.
+    #[serde(default)]
+    pub sampling: Sampling,
     /// Where it can be had; tried in this order.
     pub source: Vec<Place>,
+}
+
+/// Recommended sampling settings; what is left out is not recommended.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Sampling {
+    pub temperature: Option<f32>,
+    pub top_p: Option<f32>,
+    pub top_k: Option<u32>,
 }
 
 impl Alias {
@@ -182,5 +194,17 @@ mod tests {
             }
             Place::Local(path) => panic!("{name} names a path: {}", path.display()),
         }
+    }
+
+    #[test]
+    fn recommended_sampling_is_in_range() {
+        for row in all() {
+            let Sampling { temperature, top_p, top_k } = row.sampling;
+            assert!(temperature.is_none_or(|t| (0.0..=2.0).contains(&t)), "{}: {temperature:?}", row.alias);
+            assert!(top_p.is_none_or(|p| p > 0.0 && p <= 1.0), "{}: {top_p:?}", row.alias);
+            assert!(top_k.is_none_or(|k| k > 0), "{}: {top_k:?}", row.alias);
+        }
+        let starter = find(crate::hub::STARTER).expect("the starter has a row");
+        assert_eq!((starter.sampling.temperature, starter.sampling.top_p), (Some(0.2), Some(0.9)));
     }
 }

@@ -51,10 +51,10 @@ impl<'a> Config<'a> {
             .ok_or_else(|| Error(format!("config.json: {key} must be a list of numbers")))
     }
 
-    pub fn flag(self, key: &str) -> Result<bool, Error> {
+    pub fn flag(self, key: &str) -> Result<Option<bool>, Error> {
         match self.value(key) {
-            None => Ok(false),
-            Some(Value::Bool(flag)) => Ok(*flag),
+            None => Ok(None),
+            Some(Value::Bool(flag)) => Ok(Some(*flag)),
             Some(value) => Err(Error(format!("config.json: {key} must be true or false, found {value}"))),
         }
     }

@@ -80,6 +80,13 @@ impl<'a> Weights<'a> {
         self.source.checkpoint.tensor(&self.at(name).prefix).is_some()
     }
 
+    /// Lets everything below this place stay unread.
+    pub fn ignore(&self) {
+        let below = format!("{}.", self.prefix);
+        let names = self.source.checkpoint.tensors().map(|tensor| tensor.name.clone());
+        self.source.taken.borrow_mut().extend(names.filter(|name| name.starts_with(&below)));
+    }
+
     /// The shape of a tensor, without reading it.
     pub fn shape(&self, name: &str) -> Option<&'a [usize]> {
         self.source.checkpoint.tensor(&self.at(name).prefix).map(|tensor| tensor.shape.as_slice())

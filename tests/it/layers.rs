@@ -36,7 +36,7 @@ const WORDS: &[(&str, &[&str])] = &[
 ];
 
 const FILE_LINES: usize = 500;
-const MODEL_LINES: usize = 330;
+const MODEL_LINES: usize = 200;
 const FUNCTION_LINES: usize = 100;
 
 struct Source {

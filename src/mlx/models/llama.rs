@@ -46,10 +46,8 @@ impl Llama {
         let root = source.root();
         let model = root.at("model");
         let embedding = Embedding::load(&model.at("embed_tokens"), vocabulary, dim)?;
-        let head = match config.flag("tie_word_embeddings")? {
-            true => embedding.tied_head(),
-            false => Linear::load(&root.at("lm_head"), dim, vocabulary)?,
-        };
+        let tied = config.flag("tie_word_embeddings")?;
+        let head = embedding.head(&root.at("lm_head"), tied, dim, vocabulary)?;
         let shared = Shared::load(source, config)?;
         let block = |index| Block::load(&model.at("layers").at(index), &shared, index);
         Ok(Llama {
@@ -86,7 +84,8 @@ impl<'a> Shared<'a> {
         if !query.is_multiple_of(heads.kv) {
             return Err(Error(format!("config.json: {query} attention heads do not share {} key heads", heads.kv)));
         }
-        let mut rope = Rope::load(config, heads.dim)?;
+        let rotated = config.number("partial_rotary_factor")?.unwrap_or(1.0);
+        let mut rope = Rope::load(config, (heads.dim as f64 * rotated) as usize)?;
         let factors = source.root().at("rope_freqs");
         if factors.has("weight") {
             rope = rope.slowed(&factors.floats("weight")?.0)?;

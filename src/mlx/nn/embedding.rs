@@ -52,8 +52,17 @@ impl Embedding {
         })
     }
 
-    /// The head that computes logits with this very table.
-    pub fn tied_head(&self) -> Linear {
+    /// The output head at `at`, or the one that computes logits with this very table: where the config says that the
+    /// two are tied, or says nothing and there is no head. A stored copy of a tied head stays unread.
+    pub fn head(&self, at: &Weights, tied: Option<bool>, dim: usize, vocabulary: usize) -> Result<Linear, Error> {
+        if tied.unwrap_or(!at.has("weight")) {
+            at.ignore();
+            return Ok(self.tied_head());
+        }
+        Linear::load(at, dim, vocabulary)
+    }
+
+    fn tied_head(&self) -> Linear {
         match &self.form {
             Form::Packed { weights, mode } => Linear::packed(weights.clone(), *mode),
             Form::Affine { weights, scales, biases, group, bits, .. } => {

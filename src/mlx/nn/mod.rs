@@ -8,6 +8,7 @@ mod attention;
 mod cache;
 mod conv;
 mod delta;
+mod delta_net;
 mod embedding;
 mod linear;
 mod mlp;
@@ -16,10 +17,13 @@ mod rope;
 
 pub use attention::{Attention, Heads};
 pub use cache::{Kv, Layer, Recurrent, State};
-pub use conv::ShortConv;
-pub use delta::{DeltaInputs, gated_delta};
+pub use delta_net::DeltaNet;
 pub use embedding::Embedding;
 pub use linear::Linear;
-pub use mlp::{GatedMlp, silu_mul};
+pub use mlp::GatedMlp;
 pub use norm::RmsNorm;
 pub use rope::Rope;
+
+use conv::ShortConv;
+use delta::{DeltaInputs, gated_delta};
+use mlp::silu_mul;

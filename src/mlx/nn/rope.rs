@@ -142,7 +142,10 @@ fn yarn(periods: Vec<f64>, theta: f64, dims: usize, scaling: Config) -> Result<(
         stretched * period / (stretched * kept + period * (1.0 - kept))
     };
     let temperature = |scale: f64| if factor <= 1.0 { 1.0 } else { 0.1 * scale * factor.ln() + 1.0 };
-    let on_features = temperature(number("mscale", 1.0)?) / temperature(number("mscale_all_dim", 0.0)?);
+    let on_features = match scaling.number("attention_factor")? {
+        Some(factor) => factor,
+        None => temperature(number("mscale", 1.0)?) / temperature(number("mscale_all_dim", 0.0)?),
+    };
     Ok((periods.into_iter().enumerate().map(blend).collect(), on_features))
 }
 
@@ -163,6 +166,9 @@ fn longrope(periods: Vec<f64>, config: Config, scaling: Config) -> Result<(Vec<f
     };
     let stretch = config.number("max_position_embeddings")?.unwrap_or(131_072.0) / context;
     let default = if stretch <= 1.0 { 1.0 } else { (1.0 + stretch.ln() / context.ln()).sqrt() };
-    let factor = scaling.number("long_mscale")?.unwrap_or(default);
+    let factor = match scaling.number("attention_factor")? {
+        Some(factor) => factor,
+        None => scaling.number("long_mscale")?.unwrap_or(default),
+    };
     Ok((periods.iter().zip(factors).map(|(period, by)| period * by).collect(), factor))
 }
