@@ -1,7 +1,9 @@
 //! Which tokens a forward pass computes. Rows of any length lie one after the other on a single token axis; only
 //! attention and the recurrences know where one ends.
 
-use mlx_rs::Array;
+use mlx_rs::{Array, ops};
+
+use super::Error;
 
 /// One sequence's tokens within the flat token axis.
 #[derive(Debug, Clone, Copy)]
@@ -28,5 +30,13 @@ impl Batch {
             tokens.extend_from_slice(row);
         }
         Batch { tokens: Array::from_slice(&tokens, &[tokens.len() as i32]), segments }
+    }
+}
+
+/// The segments' outputs, at least one, on the flat token axis again.
+pub fn joined(mut outputs: Vec<Array>) -> Result<Array, Error> {
+    match outputs.len() {
+        1 => Ok(outputs.remove(0)),
+        _ => Ok(ops::concatenate(&outputs, 0)?),
     }
 }

@@ -43,6 +43,11 @@ impl<'a> Config<'a> {
         }
     }
 
+    /// What the model's norms add to the mean of the squares.
+    pub fn rms_norm_eps(self) -> Result<f32, Error> {
+        Ok(self.number("rms_norm_eps")?.unwrap_or(1e-6) as f32)
+    }
+
     /// A list of numbers.
     pub fn numbers(self, key: &str) -> Result<Vec<f64>, Error> {
         self.value(key)

@@ -11,7 +11,7 @@ use crate::{
         norm, pack,
         rows::{Heads, HeadsMut, Rows, RowsMut},
     },
-    op::{self, Dtype, Output, View, apply_one},
+    op::{Dtype, Output, View, apply_one},
 };
 
 pub(crate) fn f32_output(shape: &[i32]) -> Output<'_> {
@@ -25,7 +25,7 @@ pub(crate) fn fits(holds: bool, sentence: impl FnOnce() -> String) -> Result<(),
 /// Runs `body` on an input's rows of `inner` last axes; rows that do not fold are copied together first.
 pub(crate) fn with_rows<T>(view: &View, inner: usize, body: impl FnOnce(Rows) -> T) -> T {
     match view.rows::<f32>(inner) {
-        Some(op::Rows { data, count, stride, width }) => body(Rows { data, count, stride, width }),
+        Some(rows) => body(rows),
         None => {
             let copy = view.gather::<f32>();
             let shape = view.shape();

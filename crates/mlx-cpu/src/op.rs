@@ -8,6 +8,8 @@ use std::{
 
 use mlx_rs::Array;
 
+use crate::kernels::rows::Rows;
+
 /// What went wrong while a node was built: shapes that do not fit, a dtype no kernel reads.
 #[derive(Debug, Clone)]
 pub struct Error(pub String);
@@ -193,15 +195,6 @@ impl<'a> View<'a> {
         }
         out
     }
-}
-
-/// Rows of `width` elements that start `stride` elements apart.
-#[derive(Clone, Copy)]
-pub struct Rows<'a, T> {
-    pub data: &'a [T],
-    pub count: usize,
-    pub stride: usize,
-    pub width: usize,
 }
 
 /// An output as a kernel sees it: contiguous, not initialised unless it has a donor.

@@ -52,17 +52,13 @@ impl Llama {
         let block = |index| Block::load(&model.at("layers").at(index), &shared, index);
         Ok(Llama {
             blocks: (0..config.count("num_hidden_layers")?).map(block).collect::<Result<_, Error>>()?,
-            norm: RmsNorm::load(&model.at("norm"), dim, eps(config)?)?,
+            norm: RmsNorm::load(&model.at("norm"), dim, config.rms_norm_eps()?)?,
             context: config.count("max_position_embeddings")?,
             embedding,
             head,
             vocabulary,
         })
     }
-}
-
-fn eps(config: Config) -> Result<f32, Error> {
-    Ok(config.number("rms_norm_eps")?.unwrap_or(1e-6) as f32)
 }
 
 /// What all blocks are loaded with.
@@ -113,7 +109,7 @@ impl Block {
             }
         }
         Ok(Block {
-            attention_norm: RmsNorm::load(&at.at("input_layernorm"), dim, eps(config)?)?,
+            attention_norm: RmsNorm::load(&at.at("input_layernorm"), dim, config.rms_norm_eps()?)?,
             qkv: Linear::from_matrices(&parts, qkv)?,
             attention: Attention {
                 heads,
@@ -122,7 +118,7 @@ impl Block {
                 backend: at.backend(),
             },
             output: Linear::load(&attention.at("o_proj"), query * heads.dim, dim)?,
-            mlp_norm: RmsNorm::load(&at.at("post_attention_layernorm"), dim, eps(config)?)?,
+            mlp_norm: RmsNorm::load(&at.at("post_attention_layernorm"), dim, config.rms_norm_eps()?)?,
             mlp: GatedMlp::load(&at.at("mlp"), dim, config.count("intermediate_size")?)?,
         })
     }

@@ -61,17 +61,13 @@ impl Qwen {
         let block = |index| Block::load(&model.at("layers").at(index), config, index, shift);
         Ok(Qwen {
             blocks: (0..config.count("num_hidden_layers")?).map(block).collect::<Result<_, Error>>()?,
-            norm: RmsNorm::load_shifted(&model.at("norm"), dim, eps(config)?, shift)?,
+            norm: RmsNorm::load_shifted(&model.at("norm"), dim, config.rms_norm_eps()?, shift)?,
             context: config.count("max_position_embeddings")?,
             embedding,
             head,
             vocabulary,
         })
     }
-}
-
-fn eps(config: Config) -> Result<f32, Error> {
-    Ok(config.number("rms_norm_eps")?.unwrap_or(1e-6) as f32)
 }
 
 /// What to add to the weights of the norms around and inside the layers, but not of the one behind the delta rule:
@@ -92,9 +88,9 @@ impl Block {
             false => Mixer::Delta(DeltaNet::load(&at.at("linear_attn"), config)?),
         };
         Ok(Block {
-            mixer_norm: RmsNorm::load_shifted(&at.at("input_layernorm"), dim, eps(config)?, shift)?,
+            mixer_norm: RmsNorm::load_shifted(&at.at("input_layernorm"), dim, config.rms_norm_eps()?, shift)?,
             mixer,
-            mlp_norm: RmsNorm::load_shifted(&at.at("post_attention_layernorm"), dim, eps(config)?, shift)?,
+            mlp_norm: RmsNorm::load_shifted(&at.at("post_attention_layernorm"), dim, config.rms_norm_eps()?, shift)?,
             mlp: GatedMlp::load(&at.at("mlp"), dim, config.count("intermediate_size")?)?,
         })
     }
@@ -134,8 +130,8 @@ impl GatedAttention {
             q: Linear::load(&at.at("q_proj"), dim, 2 * query * head)?,
             k: Linear::load(&at.at("k_proj"), dim, heads.kv * head)?,
             v: Linear::load(&at.at("v_proj"), dim, heads.kv * head)?,
-            q_norm: RmsNorm::load_shifted(&at.at("q_norm"), head, eps(config)?, shift)?,
-            k_norm: RmsNorm::load_shifted(&at.at("k_norm"), head, eps(config)?, shift)?,
+            q_norm: RmsNorm::load_shifted(&at.at("q_norm"), head, config.rms_norm_eps()?, shift)?,
+            k_norm: RmsNorm::load_shifted(&at.at("k_norm"), head, config.rms_norm_eps()?, shift)?,
             attention: Attention { heads, rope: Rope::load(config, rotated)?, window: None, backend: at.backend() },
             output: Linear::load(&at.at("o_proj"), query * head, dim)?,
         })

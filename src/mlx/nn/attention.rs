@@ -1,11 +1,11 @@
 //! Grouped-query attention over what each sequence remembers, causal, with an optional sliding window.
 
-use mlx_rs::{Array, fast, fast::ScaledDotProductAttentionMask as Mask, ops, ops::indexing::TryIndexOp};
+use mlx_rs::{Array, fast, fast::ScaledDotProductAttentionMask as Mask, ops::indexing::TryIndexOp};
 
 use super::{Kv, Layer, Rope, State, cache::PAGE};
 use crate::mlx::{
     Backend, Error,
-    batch::{Batch, Segment},
+    batch::{Batch, Segment, joined},
 };
 
 /// How queries, keys and values divide into heads.
@@ -48,10 +48,7 @@ impl Attention {
                 Kv::Whole(_) => self.whole([&q, &k, &v], kv, segment)?,
             });
         }
-        match outputs.len() {
-            1 => Ok(outputs.remove(0)),
-            _ => Ok(ops::concatenate(&outputs, 0)?),
-        }
+        joined(outputs)
     }
 
     fn scale(&self) -> f32 {

@@ -3,7 +3,12 @@
 use mlx_rs::{Array, ops};
 
 use super::{DeltaInputs, Layer, Linear, Recurrent, RmsNorm, ShortConv, State, gated_delta, silu_mul};
-use crate::mlx::{Backend, Error, batch::Batch, config::Config, weights::Weights};
+use crate::mlx::{
+    Backend, Error,
+    batch::{Batch, joined},
+    config::Config,
+    weights::Weights,
+};
 
 /// Projections, short convolution, recurrence, gated norm.
 pub struct DeltaNet {
@@ -50,7 +55,7 @@ impl DeltaNet {
             decay: array(heads("A_log")?.into_iter().map(|log| -log.exp()).collect()),
             // The l2 norm adds its epsilon to the sum of squares, an rms norm to their mean.
             unit: RmsNorm::plain(at.backend(), key.1, 1e-6 / key.1 as f32),
-            norm: RmsNorm::load(&at.at("norm"), value.1, config.number("rms_norm_eps")?.unwrap_or(1e-6) as f32)?,
+            norm: RmsNorm::load(&at.at("norm"), value.1, config.rms_norm_eps()?)?,
             output: Linear::load(&at.at("out_proj"), value.0 * value.1, dim)?,
             key,
             value,
@@ -80,11 +85,7 @@ impl DeltaNet {
             let mixed = self.conv.forward(&segment.of(&qkv)?, &mut state.conv)?;
             outputs.push(self.recur(&mixed, &segment.of(&g)?, &segment.of(&beta)?, &mut state.delta)?);
         }
-        let outputs = match outputs.len() {
-            1 => outputs.remove(0),
-            _ => ops::concatenate(&outputs, 0)?,
-        };
-        let gated = silu_mul(self.backend, &z, &self.norm.forward(&outputs)?)?;
+        let gated = silu_mul(self.backend, &z, &self.norm.forward(&joined(outputs)?)?)?;
         self.output.forward_onto(&gated, residual)
     }
 
