@@ -114,22 +114,12 @@ impl<'a> Weights<'a> {
         Ok(((0..count).map(|index| float.read(&bytes, index)).collect(), tensor.shape.clone()))
     }
 
-    /// A vector of `length` floats as an array, f32 on the CPU and in the checkpoint's own format elsewhere.
-    pub fn vector(&self, name: &str, length: usize) -> Result<Array, Error> {
-        self.shifted_vector(name, length, 0.0)
-    }
-
-    /// [`Weights::vector`] plus `shift`.
-    pub fn shifted_vector(&self, name: &str, length: usize, shift: f32) -> Result<Array, Error> {
-        let (mut values, shape) = self.floats(name)?;
-        values.iter_mut().for_each(|value| *value += shift);
-        if shape != [length] {
-            return Err(Error(format!("{}: expected a vector of {length}, found {shape:?}", self.at(name).prefix)));
-        }
-        let whole = Array::from_slice(&values, &[length as i32]);
-        match self.backend() {
-            Backend::Mlx { activations } => Ok(whole.as_dtype(activations.mlx())?),
-            Backend::Cpu { .. } => Ok(whole),
+    /// A vector of `length` floats.
+    pub fn numbers(&self, name: &str, length: usize) -> Result<Vec<f32>, Error> {
+        let (values, shape) = self.floats(name)?;
+        match shape == [length] {
+            true => Ok(values),
+            false => Err(Error(format!("{}: expected a vector of {length}, found {shape:?}", self.at(name).prefix))),
         }
     }
 

@@ -5,21 +5,30 @@
 //! with any number of threads: that is what lets a server promise that batching and caching change nothing.
 
 mod attend;
+mod delta_net;
+mod feed_forward;
 mod glue;
 pub mod kernels;
+mod linear;
+mod norm;
 mod op;
-mod recurrent;
 mod sample;
+mod ssm;
 mod weights;
 
 pub use attend::{Attend, Rope, attend};
-pub use glue::{embedding, matmul, rms_norm, silu_mul};
+pub use delta_net::{DeltaNet, DeltaSequence, delta_net};
+pub use feed_forward::{FeedForward, feed_forward};
+pub use glue::embedding;
 pub use kernels::{
+    gate::Activation,
     matmul::Mode,
     pack::Float,
     pool::{set_threads, threads},
 };
+pub use linear::{Joined, Linear, linear};
+pub use norm::{LayerNorm, Norm, layer_norm, rms_norm};
 pub use op::Error;
-pub use recurrent::{gated_delta, short_conv};
 pub use sample::{Adjustment, Sample, sample};
+pub use ssm::{Decay, ssm};
 pub use weights::{Affine, Weights};

@@ -107,6 +107,14 @@ struct Copy {
   size_t bytes;
 };
 
+// The number of handles to an array, which MLX keeps to itself: an explicit instantiation may name what is private.
+template <auto Description>
+struct Handles {
+  friend long handles(const mx::array& a) { return (a.*Description).use_count(); }
+};
+long handles(const mx::array& a);
+template struct Handles<&mx::array::array_desc_>;
+
 class Kernel : public mx::Primitive {
  public:
   Kernel(mx::Stream stream, std::shared_ptr<void> kernel, const char* name, std::vector<int> donors)
@@ -124,7 +132,8 @@ class Kernel : public mx::Primitive {
       const auto& in = inputs[donor];
       if (!in.flags().row_contiguous || in.nbytes() != out.nbytes())
         throw std::invalid_argument("mlx-cpu: a donor must be contiguous and as large as its output");
-      if (in.is_donatable()) {
+      // Each of our outputs holds our inputs, which `is_donatable` takes for other owners.
+      if (handles(in) == static_cast<long>(outputs.size()) && in.data_shared_ptr().use_count() == 1) {
         out.copy_shared_buffer(in);
       } else {
         allocate(out);

@@ -3,7 +3,9 @@
 
 use std::sync::Arc;
 
-use mlx_cpu::{Affine, Attend, Float, Mode, Rope, Weights};
+use mlx_cpu::{
+    Activation, Affine, Attend, Decay, FeedForward, Float, Joined, LayerNorm, Linear, Mode, Norm, Rope, Weights,
+};
 use mlx_rs::{
     Array, Dtype, fast,
     fast::ScaledDotProductAttentionMask as Mask,
@@ -115,7 +117,10 @@ fn quantized_matmul_and_embedding() {
         let x = random.strided(m, k as i32);
         let reference = x.matmul(table.t()).expect("MLX multiplies");
         let residual = random.strided(m, n as i32);
-        let product = |mode, residual| mlx_cpu::matmul(&ours, &x, residual, mode).expect("a matmul");
+        let product = |mode, residual| {
+            let ours = Linear { weights: ours.clone(), bias: None, mode };
+            mlx_cpu::linear(&ours, &x, residual).expect("a matmul")
+        };
         close(&product(Mode::Exact, None), &reference, 2e-5, &what);
         // Rounded activations: the error of a sum of k products, relative to its largest values.
         close(&product(Mode::Fast, None), &reference, 2e-4, &what);
@@ -138,7 +143,10 @@ fn dense_matmul() {
         let ours = Weights::dense(n as usize, k as usize, float, &float_bytes(&weight, float));
         let x = random.strided(m, k);
         let reference = x.matmul(weight.as_dtype(Dtype::Float32).expect("a cast").t()).expect("MLX multiplies");
-        let product = mlx_cpu::matmul(&ours, &x, None, Mode::Fast).expect("a matmul");
+        let bias = random.array(&[n]);
+        let reference = reference.add(&bias).expect("a sum");
+        let ours = Linear { weights: ours, bias: Some(bias.as_slice::<f32>().into()), mode: Mode::Fast };
+        let product = mlx_cpu::linear(&ours, &x, None).expect("a matmul");
         close(&product, &reference, 2e-5, &format!("round {round}: {m} x [{n}, {k}] {float:?}"));
     }
 }
@@ -155,9 +163,21 @@ fn rms_norm_and_silu_mul() {
         for weight in [None, Some(&weight)] {
             let reference = fast::rms_norm(&by_head, weight, 1e-5).expect("MLX norms");
             let reference = reference.reshape(&[rows, heads * dim]).expect("rows");
-            let ours = mlx_cpu::rms_norm(&x, weight, dim as usize, 1e-5).expect("a norm");
+            let weight = weight.map(|weight| weight.as_slice::<f32>().into());
+            let ours = mlx_cpu::rms_norm(&Norm { weight, dim: dim as usize, eps: 1e-5 }, &x).expect("a norm");
             close(&ours, &reference, 1e-5, &format!("round {round}: {rows} x {heads} x {dim}"));
         }
+        let bias = random.array(&[heads * dim]);
+        let wide = random.array(&[heads * dim]);
+        let reference = fast::layer_norm(&x, Some(&wide), Some(&bias), 1e-5).expect("MLX norms");
+        let vector = |array: &Array| Some(array.as_slice::<f32>().into());
+        let norm = LayerNorm { weight: vector(&wide), bias: vector(&bias), eps: 1e-5 };
+        close(
+            &mlx_cpu::layer_norm(&norm, &x).expect("a norm"),
+            &reference,
+            1e-4,
+            &format!("round {round}: layer_norm"),
+        );
         let up = random.strided(rows, heads * dim);
         let reference = ops::sigmoid(&x).and_then(|gate| gate.multiply(&x)?.multiply(&up)).expect("MLX gates");
         close(&mlx_cpu::silu_mul(&x, &up).expect("a gate"), &reference, 1e-5, &format!("round {round}: silu_mul"));
@@ -268,6 +288,91 @@ fn recurrences() {
             close(&next, &inputs.try_index((t.., ..)).expect("the last inputs"), 0.0, &what);
             kept = next;
         }
+    }
+}
+
+#[test]
+fn state_spaces() {
+    let mut random = Random(7);
+    for round in 0..20 {
+        let (groups, repeat) = (1 + random.below(3) as i32, 1 + random.below(3) as i32);
+        let (heads, dim, size) = (groups * repeat, random.pick(&[4, 16, 33]), random.pick(&[8, 16, 40]));
+        let a: Vec<f32> = (0..heads).map(|_| -0.1 - random.below(100) as f32 / 30.0).collect();
+        let skip = random.array(&[heads]);
+        let decay = Decay { a: a.as_slice().into(), skip: Some(skip.as_slice::<f32>().into()) };
+        let a = Array::from_slice(&a, &[heads]);
+        let mut state = random.array(&[heads, dim, size]);
+        for t in [1 + random.below(9) as i32, 1, 3] {
+            let x = random.array(&[t, heads, dim]);
+            let (b, c) = (random.array(&[t, groups, size]), random.array(&[t, groups, size]));
+            let dt = ops::sigmoid(random.strided(t, heads)).expect("steps");
+            let (output, next) = mlx_cpu::ssm(&decay, &x, &b, &c, &dt, &state).expect("a state space");
+            let (reference, after) = space_by_ops([&x, &b, &c, &dt, &a, &skip], &state, repeat).expect("MLX's ops");
+            let what = format!("round {round}, {t} tokens");
+            close(&output, &reference, 1e-4, &what);
+            close(&next, &after, 1e-4, &what);
+            state = next;
+        }
+    }
+}
+
+fn space_by_ops(
+    [x, b, c, dt, a, skip]: [&Array; 6],
+    state: &Array,
+    repeat: i32,
+) -> mlx_rs::error::Result<(Array, Array)> {
+    let (heads, dim, size) = (state.dim(0), state.dim(1), state.dim(2));
+    let mut state = state.clone();
+    let mut outputs = Vec::new();
+    for t in 0..x.dim(0) {
+        let spread = |x: &Array| -> mlx_rs::error::Result<Array> {
+            let row = x.try_index(t)?.reshape(&[-1, 1, size])?;
+            ops::broadcast_to(&row, &[heads / repeat, repeat, size])?.reshape(&[heads, 1, size])
+        };
+        let dt = dt.try_index(t)?;
+        let x = x.try_index(t)?.reshape(&[heads, dim, 1])?;
+        let decay = dt.multiply(a)?.exp()?.reshape(&[heads, 1, 1])?;
+        let new = x.multiply(dt.reshape(&[heads, 1, 1])?)?.multiply(spread(b)?)?;
+        state = state.multiply(decay)?.add(new)?;
+        let past = x.multiply(skip.reshape(&[heads, 1, 1])?)?;
+        outputs.push(state.multiply(spread(c)?)?.sum_axis(-1, true)?.add(past)?.reshape(&[heads, dim])?);
+    }
+    Ok((ops::stack(&outputs, 0)?, state))
+}
+
+/// A whole block beside its parts in MLX's ops.
+#[test]
+fn feed_forward_blocks() {
+    let mut random = Random(8);
+    for round in 0..30 {
+        // Past 256 rows the block goes through them in parts.
+        let rows = random.pick(&[1, 2, 9, 30, 300]);
+        let (dim, hidden) = (1 + random.below(80) as i32, 1 + random.below(120) as i32);
+        let dense = |random: &mut Random, n: i32, k: i32| {
+            let weight = random.array(&[n, k]);
+            let packed = Weights::dense(n as usize, k as usize, Float::F32, &float_bytes(&weight, Float::F32));
+            (weight, Linear { weights: packed, bias: None, mode: Mode::Exact })
+        };
+        let (both, joined) = dense(&mut random, 2 * hidden, dim);
+        let halves = both.split(2, 0).expect("halves");
+        let apart = halves.iter().map(|half| {
+            let packed = Weights::dense(hidden as usize, dim as usize, Float::F32, &float_bytes(half, Float::F32));
+            Linear { weights: packed, bias: None, mode: Mode::Exact }
+        });
+        let gate_up = if round % 2 == 0 { vec![joined] } else { apart.collect() };
+        let gate_up = Joined::new(gate_up, &[hidden as usize; 2]).expect("it joins");
+        let (down_weight, down) = dense(&mut random, dim, hidden);
+        let weight = random.array(&[dim]);
+        let norm = Norm { weight: Some(weight.as_slice::<f32>().into()), dim: dim as usize, eps: 1e-5 };
+        let block = Arc::new(FeedForward { norm, gate_up, activation: Activation::Silu, down });
+        let x = random.strided(rows, dim);
+        let by_ops = || -> mlx_rs::error::Result<Array> {
+            let normed = fast::rms_norm(&x, &weight, 1e-5)?;
+            let (gate, up) = (normed.matmul(halves[0].t())?, normed.matmul(halves[1].t())?);
+            x.add(ops::sigmoid(&gate)?.multiply(&gate)?.multiply(&up)?.matmul(down_weight.t())?)
+        };
+        let ours = mlx_cpu::feed_forward(&block, &x).expect("a block");
+        close(&ours, &by_ops().expect("MLX computes"), 1e-4, &format!("round {round}: {rows} x {dim} x {hidden}"));
     }
 }
 

@@ -9,7 +9,7 @@ use crate::{
         Error,
         batch::Batch,
         config::Config,
-        nn::{Attention, Embedding, GatedMlp, Heads, Kv, Layer, Linear, RmsNorm, Rope, State},
+        nn::{Attention, Embedding, GatedMlp, Heads, Joined, Kv, Layer, Linear, RmsNorm, Rope, State},
         quant::Matrix,
         weights::{Source, Weights},
     },
@@ -33,10 +33,9 @@ struct Llama {
 
 struct Block {
     attention_norm: RmsNorm,
-    qkv: Vec<Linear>,
+    qkv: Joined,
     attention: Attention,
     output: Linear,
-    mlp_norm: RmsNorm,
     mlp: GatedMlp,
 }
 
@@ -108,9 +107,10 @@ impl Block {
                 *matrix = matrix.rows_from(|row| paired(row, heads.dim));
             }
         }
+        let mlp_norm = RmsNorm::load(&at.at("post_attention_layernorm"), dim, config.rms_norm_eps()?)?;
         Ok(Block {
             attention_norm: RmsNorm::load(&at.at("input_layernorm"), dim, config.rms_norm_eps()?)?,
-            qkv: Linear::from_matrices(&parts, qkv)?,
+            qkv: Joined::from_matrices(&parts, qkv)?,
             attention: Attention {
                 heads,
                 rope: shared.rope.clone(),
@@ -118,28 +118,15 @@ impl Block {
                 backend: at.backend(),
             },
             output: Linear::load(&attention.at("o_proj"), query * heads.dim, dim)?,
-            mlp_norm: RmsNorm::load(&at.at("post_attention_layernorm"), dim, config.rms_norm_eps()?)?,
-            mlp: GatedMlp::load(&at.at("mlp"), dim, config.count("intermediate_size")?)?,
+            mlp: GatedMlp::load(&at.at("mlp"), mlp_norm, dim, config.count("intermediate_size")?)?,
         })
     }
 
     fn forward(&self, x: &Array, batch: &Batch, states: &mut [&mut State], layer: usize) -> Result<Array, Error> {
-        let [q, k, v] = self.project(&self.attention_norm.forward(x)?)?;
-        let attended = self.attention.forward([&q, &k, &v], batch, states, layer)?;
+        let parts = self.qkv.forward(&self.attention_norm.forward(x)?)?;
+        let attended = self.attention.forward([&parts[0], &parts[1], &parts[2]], batch, states, layer)?;
         let x = self.output.forward_onto(&attended, x)?;
-        self.mlp.forward_onto(&self.mlp_norm.forward(&x)?, &x)
-    }
-
-    fn project(&self, x: &Array) -> Result<[Array; 3], Error> {
-        let Heads { query, kv, dim } = self.attention.heads;
-        let parts = match &self.qkv[..] {
-            [joined] => {
-                let cuts = [(query * dim) as i32, ((query + kv) * dim) as i32];
-                joined.forward(x)?.split_at_indices(&cuts, 1)?
-            }
-            each => each.iter().map(|linear| linear.forward(x)).collect::<Result<Vec<Array>, Error>>()?,
-        };
-        parts.try_into().map_err(|_| Error("queries, keys and values are three; this is a bug".into()))
+        self.mlp.forward(&x)
     }
 }
 

@@ -10,7 +10,7 @@ use crate::mlx::{
     Error,
     batch::Batch,
     config::Config,
-    nn::{Attention, DeltaNet, Embedding, GatedMlp, Heads, Kv, Layer, Linear, RmsNorm, Rope, State},
+    nn::{Attention, DeltaNet, Embedding, GatedMlp, Heads, Joined, Kv, Layer, Linear, RmsNorm, Rope, State},
     weights::{Source, Weights},
 };
 
@@ -31,9 +31,7 @@ struct Qwen {
 }
 
 struct Block {
-    mixer_norm: RmsNorm,
     mixer: Mixer,
-    mlp_norm: RmsNorm,
     mlp: GatedMlp,
 }
 
@@ -83,33 +81,30 @@ impl Block {
     fn load(at: &Weights, config: Config, index: usize, shift: f32) -> Result<Block, Error> {
         let dim = config.count("hidden_size")?;
         let every = config.optional_count("full_attention_interval")?.unwrap_or(4);
+        let norm = RmsNorm::load_shifted(&at.at("input_layernorm"), dim, config.rms_norm_eps()?, shift)?;
         let mixer = match (index + 1).is_multiple_of(every) {
-            true => Mixer::Attention(GatedAttention::load(&at.at("self_attn"), config, shift)?),
-            false => Mixer::Delta(DeltaNet::load(&at.at("linear_attn"), config)?),
+            true => Mixer::Attention(GatedAttention::load(&at.at("self_attn"), norm, config, shift)?),
+            false => Mixer::Delta(DeltaNet::load(&at.at("linear_attn"), norm, config)?),
         };
-        Ok(Block {
-            mixer_norm: RmsNorm::load_shifted(&at.at("input_layernorm"), dim, config.rms_norm_eps()?, shift)?,
-            mixer,
-            mlp_norm: RmsNorm::load_shifted(&at.at("post_attention_layernorm"), dim, config.rms_norm_eps()?, shift)?,
-            mlp: GatedMlp::load(&at.at("mlp"), dim, config.count("intermediate_size")?)?,
-        })
+        let mlp_norm = RmsNorm::load_shifted(&at.at("post_attention_layernorm"), dim, config.rms_norm_eps()?, shift)?;
+        Ok(Block { mixer, mlp: GatedMlp::load(&at.at("mlp"), mlp_norm, dim, config.count("intermediate_size")?)? })
     }
 
     fn forward(&self, x: &Array, batch: &Batch, states: &mut [&mut State], layer: usize) -> Result<Array, Error> {
-        let normed = self.mixer_norm.forward(x)?;
         let x = match &self.mixer {
-            Mixer::Attention(attention) => attention.forward_onto(&normed, x, batch, states, layer)?,
-            Mixer::Delta(delta) => delta.forward_onto(&normed, x, batch, states, layer)?,
+            Mixer::Attention(attention) => attention.forward(x, batch, states, layer)?,
+            Mixer::Delta(delta) => delta.forward(x, batch, states, layer)?,
         };
-        self.mlp.forward_onto(&self.mlp_norm.forward(&x)?, &x)
+        self.mlp.forward(&x)
     }
 }
 
-/// Full attention whose output is gated by a second half of the query projection.
+/// Full attention whose output is gated by a second half of the query projection, with the norm in front of it and the
+/// residual around both.
 struct GatedAttention {
-    q: Linear,
-    k: Linear,
-    v: Linear,
+    norm: RmsNorm,
+    /// Queries with their gates, keys, values.
+    projections: Joined,
     q_norm: RmsNorm,
     k_norm: RmsNorm,
     attention: Attention,
@@ -117,7 +112,7 @@ struct GatedAttention {
 }
 
 impl GatedAttention {
-    fn load(at: &Weights, config: Config, shift: f32) -> Result<GatedAttention, Error> {
+    fn load(at: &Weights, norm: RmsNorm, config: Config, shift: f32) -> Result<GatedAttention, Error> {
         let (dim, query) = (config.count("hidden_size")?, config.count("num_attention_heads")?);
         let head = config.optional_count("head_dim")?.unwrap_or(dim / query);
         let heads = Heads { query, kv: config.count("num_key_value_heads")?, dim: head };
@@ -126,10 +121,14 @@ impl GatedAttention {
             None => config.number("partial_rotary_factor")?,
         };
         let rotated = (head as f64 * rotated.unwrap_or(0.25)) as usize;
+        let parts = [
+            (at.at("q_proj"), 2 * query * head),
+            (at.at("k_proj"), heads.kv * head),
+            (at.at("v_proj"), heads.kv * head),
+        ];
         Ok(GatedAttention {
-            q: Linear::load(&at.at("q_proj"), dim, 2 * query * head)?,
-            k: Linear::load(&at.at("k_proj"), dim, heads.kv * head)?,
-            v: Linear::load(&at.at("v_proj"), dim, heads.kv * head)?,
+            norm,
+            projections: Joined::load(&parts, dim)?,
             q_norm: RmsNorm::load_shifted(&at.at("q_norm"), head, config.rms_norm_eps()?, shift)?,
             k_norm: RmsNorm::load_shifted(&at.at("k_norm"), head, config.rms_norm_eps()?, shift)?,
             attention: Attention { heads, rope: Rope::load(config, rotated)?, window: None, backend: at.backend() },
@@ -137,23 +136,17 @@ impl GatedAttention {
         })
     }
 
-    fn forward_onto(
-        &self,
-        x: &Array,
-        residual: &Array,
-        batch: &Batch,
-        states: &mut [&mut State],
-        layer: usize,
-    ) -> Result<Array, Error> {
+    fn forward(&self, x: &Array, batch: &Batch, states: &mut [&mut State], layer: usize) -> Result<Array, Error> {
         let Heads { query, dim, .. } = self.attention.heads;
         let (query, dim) = (query as i32, dim as i32);
+        let parts = self.projections.forward(&self.norm.forward(x)?)?;
         // Every head's queries are followed by its gates.
-        let mut halves = self.q.forward(x)?.reshape(&[-1, query, 2 * dim])?.split_at_indices(&[dim], 2)?.into_iter();
+        let mut halves = parts[0].reshape(&[-1, query, 2 * dim])?.split_at_indices(&[dim], 2)?.into_iter();
         let mut half = || halves.next().expect("two halves").reshape(&[-1, query * dim]);
         let (q, gate) = (half()?, half()?);
-        let (q, k) = (self.q_norm.forward(&q)?, self.k_norm.forward(&self.k.forward(x)?)?);
-        let attended = self.attention.forward([&q, &k, &self.v.forward(x)?], batch, states, layer)?;
-        self.output.forward_onto(&attended.multiply(ops::sigmoid(gate)?)?, residual)
+        let (q, k) = (self.q_norm.forward(&q)?, self.k_norm.forward(&parts[1])?);
+        let attended = self.attention.forward([&q, &k, &parts[2]], batch, states, layer)?;
+        self.output.forward_onto(&attended.multiply(ops::sigmoid(gate)?)?, x)
     }
 }
 

@@ -15,6 +15,7 @@ pub struct Embedding {
     form: Form,
 }
 
+#[derive(Clone)]
 enum Form {
     Packed { weights: mlx_cpu::Weights, mode: mlx_cpu::Mode },
     Affine { weights: Array, scales: Array, biases: Array, group: i32, bits: i32, activations: Float },
@@ -63,12 +64,12 @@ impl Embedding {
     }
 
     fn tied_head(&self) -> Linear {
-        match &self.form {
-            Form::Packed { weights, mode } => Linear::packed(weights.clone(), *mode),
+        match self.form.clone() {
+            Form::Packed { weights, mode } => Linear::Cpu(mlx_cpu::Linear { weights, bias: None, mode }),
             Form::Affine { weights, scales, biases, group, bits, .. } => {
-                Linear::affine(weights.clone(), scales.clone(), biases.clone(), *group, *bits)
+                Linear::Affine { weights, scales, biases, group, bits, bias: None }
             }
-            Form::Dense { weight } => Linear::dense(weight.clone()),
+            Form::Dense { weight } => Linear::Dense { weight, bias: None },
         }
     }
 }

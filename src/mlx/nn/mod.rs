@@ -19,11 +19,10 @@ pub use attention::{Attention, Heads};
 pub use cache::{Kv, Layer, Recurrent, State};
 pub use delta_net::DeltaNet;
 pub use embedding::Embedding;
-pub use linear::Linear;
+pub use linear::{Joined, Linear};
 pub use mlp::GatedMlp;
 pub use norm::RmsNorm;
 pub use rope::Rope;
 
 use conv::ShortConv;
 use delta::{DeltaInputs, gated_delta};
-use mlp::silu_mul;

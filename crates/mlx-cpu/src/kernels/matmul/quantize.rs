@@ -174,25 +174,38 @@ impl Kernel for QuantizeRow<'_> {
                 let largest = s.largest(s.max(s.abs(a), s.abs(b)));
                 let scale = largest / 127.0;
                 let inverse = s.splat(if largest > 0.0 { 127.0 / largest } else { 0.0 });
-                let halves = [s.mul(a, inverse), s.mul(b, inverse)];
-                let rest = halves.map(|x| {
-                    let rounded = s.sub(s.add(x, s.splat(ROUND)), s.splat(ROUND));
-                    s.mul(s.sub(x, rounded), s.splat(STEPS))
-                });
+                let (a, b) = (s.mul(a, inverse), s.mul(b, inverse));
                 // SAFETY: `at` is this row's, and the row is this task's; 32 values and one scale and sum fit there.
                 unsafe {
-                    let [high, low] =
-                        [(self.out.planes[0], halves), (self.out.planes[1], rest)].map(|((q, sums), x)| {
-                            let sum = s.store_i8(q.add(at), x[0]) + s.store_i8(q.add(at + LANES), x[1]);
-                            *sums.add(at / 32) = sum;
-                            sum as f32
-                        });
+                    let high = store(s, self.out.planes[0], at, a, b);
+                    let low = store(s, self.out.planes[1], at, rest(s, a), rest(s, b));
                     *self.out.scales.add(at / 32) = scale;
-                    total += scale * (high + low / STEPS);
+                    total += scale * (high as f32 + low as f32 / STEPS);
                 }
             }
             // SAFETY: as above, with one total a group.
             unsafe { *self.out.totals.add((self.row * k) / self.group + g) = total }
         }
+    }
+}
+
+/// What rounding to whole numbers leaves over, in 254ths.
+#[inline(always)]
+fn rest<S: Simd>(s: S, x: S::F) -> S::F {
+    let rounded = s.sub(s.add(x, s.splat(ROUND)), s.splat(ROUND));
+    s.mul(s.sub(x, rounded), s.splat(STEPS))
+}
+
+/// Writes 32 values to a plane from `at` on; gives their sum.
+///
+/// # Safety
+/// The plane has room for them and their sum, and nobody else writes there.
+#[inline(always)]
+unsafe fn store<S: Simd>(s: S, (q, sums): (*mut i8, *mut i32), at: usize, a: S::F, b: S::F) -> i32 {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let sum = s.store_i8(q.add(at), a) + s.store_i8(q.add(at + LANES), b);
+        *sums.add(at / 32) = sum;
+        sum
     }
 }
