@@ -41,8 +41,9 @@ pub(crate) fn with_rows<T>(view: &View, inner: usize, body: impl FnOnce(Rows) ->
 /// Shapes that do not fit, activations that are not f32.
 pub fn matmul(weights: &Weights, x: &Array, residual: Option<&Array>, mode: Mode) -> Result<Array, Error> {
     let (m, k) = (x.dim(0), x.dim(1));
-    fits(x.ndim() == 2 && k as usize == weights.layout.k, || {
-        format!("a matmul of {:?} by [{}, {}]", x.shape(), weights.layout.n, weights.layout.k)
+    fits(x.ndim() == 2 && k as usize == weights.layout.k && weights.matrices == 1, || {
+        let Weights { layout, matrices, .. } = weights;
+        format!("a matmul of {:?} by {matrices} [{}, {}]", x.shape(), layout.n, layout.k)
     })?;
     let weights = weights.clone();
     let shape = [m, weights.layout.n as i32];

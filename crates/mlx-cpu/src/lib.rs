@@ -5,6 +5,7 @@
 //! with any number of threads: that is what lets a server promise that batching and caching change nothing.
 
 mod attend;
+mod experts;
 mod glue;
 pub mod kernels;
 mod op;
@@ -13,13 +14,14 @@ mod sample;
 mod weights;
 
 pub use attend::{Attend, Rope, attend};
+pub use experts::{combine, gather_matmul, route};
 pub use glue::{embedding, matmul, rms_norm, silu_mul};
 pub use kernels::{
     matmul::Mode,
-    pack::Float,
+    pack::{Float, Micro},
     pool::{set_threads, threads},
 };
 pub use op::Error;
 pub use recurrent::{gated_delta, short_conv};
 pub use sample::{Adjustment, Sample, sample};
-pub use weights::{Affine, Weights};
+pub use weights::{Affine, SmallFloats, Weights};

@@ -71,6 +71,19 @@ impl Micro {
         }
     }
 
+    /// The numbers that a little-endian stream of codes and its groups' scales stand for.
+    pub fn read(self, codes: &[u8], scales: &[u8]) -> Vec<f32> {
+        let numbers = codes.len() * 8 / self.bits();
+        (0..numbers).map(|i| self.number(codes, i) * self.scale(scales[i / self.group()])).collect()
+    }
+
+    fn number(self, codes: &[u8], index: usize) -> f32 {
+        match self {
+            Micro::Mxfp8 => e4m3(codes[index]),
+            _ => e2m1(codes[index / 2] >> (index % 2 * 4) & 15),
+        }
+    }
+
     /// The scale a byte stands for.
     fn scale(self, byte: u8) -> f32 {
         match self {
@@ -89,6 +102,11 @@ pub(crate) fn e8m0(byte: u8) -> f32 {
 pub(crate) fn e4m3(byte: u8) -> f32 {
     let byte = u16::from(byte);
     f16_to_f32((byte & 0x80) << 8 | (byte & 0x7f) << 7) * 256.0
+}
+
+/// Sign, two bits of exponent, one of mantissa.
+fn e2m1(code: u8) -> f32 {
+    (f32::from(E2M1[usize::from(code)]) - f32::from(E2M1_ZERO)) * 0.5
 }
 
 /// Twice the values of e2m1's codes, plus [`E2M1_ZERO`].
@@ -371,8 +389,7 @@ fn unpack_group(format: Format, head: &[u8], quants: &[u8], lane: usize, out: &m
         }
         Format::Micro(micro) => {
             let scale = micro.scale(head[lane]);
-            let value = |code: u8| f32::from(i16::from(E2M1[usize::from(code)]) - i16::from(E2M1_ZERO)) * 0.5;
-            planes::unpack(quants, 4, lane, out, |code| value(code) * scale);
+            planes::unpack(quants, 4, lane, out, |code| e2m1(code) * scale);
         }
         Format::Dense(_) => unreachable!("dense weights have no groups"),
     }
