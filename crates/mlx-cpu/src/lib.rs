@@ -6,10 +6,12 @@
 
 mod attend;
 mod delta_net;
+mod experts;
 mod feed_forward;
 mod glue;
 pub mod kernels;
 mod linear;
+mod memory;
 mod norm;
 mod op;
 mod sample;
@@ -18,12 +20,13 @@ mod weights;
 
 pub use attend::{Attend, Rope, attend};
 pub use delta_net::{DeltaNet, DeltaSequence, delta_net};
+pub use experts::{combine, gather_matmul, route};
 pub use feed_forward::{FeedForward, feed_forward};
 pub use glue::embedding;
 pub use kernels::{
     gate::Activation,
     matmul::Mode,
-    pack::Float,
+    pack::{Float, Micro},
     pool::{set_threads, threads},
 };
 pub use linear::{Joined, Linear, linear};
@@ -31,4 +34,4 @@ pub use norm::{LayerNorm, Norm, layer_norm, rms_norm};
 pub use op::Error;
 pub use sample::{Adjustment, Sample, sample};
 pub use ssm::{Decay, ssm};
-pub use weights::{Affine, Weights};
+pub use weights::{Affine, SmallFloats, Weights};

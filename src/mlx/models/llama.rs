@@ -9,8 +9,7 @@ use crate::{
         Error,
         batch::Batch,
         config::Config,
-        nn::{Attention, Embedding, GatedMlp, Heads, Joined, Kv, Layer, Linear, RmsNorm, Rope, State},
-        quant::Matrix,
+        nn::{Attention, Embedding, GatedMlp, Heads, Kv, Layer, Linear, Qkv, RmsNorm, Rope, State},
         weights::{Source, Weights},
     },
 };
@@ -33,7 +32,7 @@ struct Llama {
 
 struct Block {
     attention_norm: RmsNorm,
-    qkv: Joined,
+    qkv: Qkv,
     attention: Attention,
     output: Linear,
     mlp: GatedMlp,
@@ -94,23 +93,15 @@ impl Block {
         let Shared { config, heads, gguf, .. } = *shared;
         let (dim, query) = (config.count("hidden_size")?, heads.query);
         let attention = at.at("self_attn");
-        let parts = [
-            (attention.at("q_proj"), query * heads.dim),
-            (attention.at("k_proj"), heads.kv * heads.dim),
-            (attention.at("v_proj"), heads.kv * heads.dim),
-        ];
-        let mut qkv =
-            parts.iter().map(|(at, outputs)| at.matrix(*outputs, dim)).collect::<Result<Vec<Matrix>, Error>>()?;
-        if gguf {
-            // GGUF stores the rows of a head pair by pair; here they are two halves.
-            for matrix in &mut qkv[..2] {
-                *matrix = matrix.rows_from(|row| paired(row, heads.dim));
-            }
-        }
+        // GGUF stores the rows of a head pair by pair; here they are two halves.
+        let qkv = Qkv::load_ordered(&attention, dim, heads, |matrix| match gguf {
+            true => matrix.rows_from(|row| paired(row, heads.dim)),
+            false => matrix,
+        })?;
         let mlp_norm = RmsNorm::load(&at.at("post_attention_layernorm"), dim, config.rms_norm_eps()?)?;
         Ok(Block {
             attention_norm: RmsNorm::load(&at.at("input_layernorm"), dim, config.rms_norm_eps()?)?,
-            qkv: Joined::from_matrices(&parts, qkv)?,
+            qkv,
             attention: Attention {
                 heads,
                 rope: shared.rope.clone(),
@@ -123,8 +114,8 @@ impl Block {
     }
 
     fn forward(&self, x: &Array, batch: &Batch, states: &mut [&mut State], layer: usize) -> Result<Array, Error> {
-        let parts = self.qkv.forward(&self.attention_norm.forward(x)?)?;
-        let attended = self.attention.forward([&parts[0], &parts[1], &parts[2]], batch, states, layer)?;
+        let [q, k, v] = self.qkv.forward(&self.attention_norm.forward(x)?)?;
+        let attended = self.attention.forward([&q, &k, &v], batch, states, layer)?;
         let x = self.output.forward_onto(&attended, x)?;
         self.mlp.forward(&x)
     }

@@ -5,7 +5,7 @@
 //! - `simd`: vectors of 16 lanes, a token type per instruction set; `math`: exp and its kin over them.
 //! - [`pool`]: the threads. [`rows`]: the views. `scratch`: buffers a thread keeps.
 //! - [`pack`]: weights as [`matmul`] reads them. [`kv`]: pages of keys and values as [`attention`] reads them.
-//! - [`norm`], [`rope`], [`gate`], [`delta`], [`ssm`], [`sample`]: what lies between the products.
+//! - [`norm`], [`rope`], [`gate`], [`moe`], [`delta`], [`ssm`], [`sample`]: what lies between the products.
 //!
 //! # What holds throughout
 //! - A public function checks shapes and lengths first and panics, naming what does not fit; then it shares out tasks.
@@ -25,6 +25,7 @@ pub mod kv;
 pub mod level;
 mod math;
 pub mod matmul;
+pub mod moe;
 pub mod norm;
 pub mod pack;
 pub mod pool;
