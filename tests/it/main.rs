@@ -1,5 +1,6 @@
 //! The integration tests, one binary.
 
+mod bench;
 mod commands;
 mod hub;
 mod layers;
