@@ -12,6 +12,8 @@ mod row;
 mod sweep;
 mod table;
 
+use std::time::Duration;
+
 use mettle::{
     chat::{Message, Model, Request, Role},
     engine::{Engine, Limits},
@@ -28,6 +30,7 @@ use cost::Cost;
 use inside::Inside;
 use machine::Memory;
 use row::{Demand, Progress, Ratio, Row, median};
+use sweep::Served;
 
 /// Everything that was found out.
 struct Report<'a> {
@@ -87,15 +90,21 @@ async fn measure(arguments: &args::Bench, peer: Option<Client>) -> Result<Report
         rows.extend(inside.measure().await?);
     }
     let (mut ratios, concurrency) = (Vec::new(), peer.is_some() || arguments.only.contains(&Measure::Concurrency));
+    let mut served = None;
     if concurrency && let Some(model) = answering(&opened, &engine, peer.is_some() || arguments.only.len() == 1)? {
-        let (swept, compared) = sweep::beside(arguments, opened.names(), model, peer, &progress).await?;
+        let own = served.insert(Served::start(opened.names(), model).await?).client.clone();
+        let clients: Vec<Client> = [own].into_iter().chain(peer).collect();
+        let (swept, compared) = sweep::sweep(arguments, &clients, &progress).await?;
         rows.extend(swept);
         ratios = compared;
     }
-    progress.say("measuring what this machine can do");
-    engine.close(std::time::Duration::ZERO);
-    // Before the roofline, whose buffer is no part of the model.
     let memory = Memory { loaded, now: machine::resident(), peak: machine::peak() };
+    if let Some(served) = served {
+        served.stop().await?;
+    }
+    // After the model, so that neither the one's buffer nor the other's threads are in the way.
+    engine.close(Duration::ZERO);
+    progress.say("measuring what this machine can do");
     let processor = mlx::processor()?;
     let roofline = processor.is_some().then(|| mlx::roofline(machine::roofline_buffer()));
     let subject = Subject { name: opened.name().to_owned(), cost, processor, roofline, memory };

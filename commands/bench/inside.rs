@@ -25,7 +25,8 @@ pub struct Inside<'a> {
     cost: &'a Cost,
     progress: &'a Progress,
     vocabulary: usize,
-    /// `--prompt` and `--context` as far as they fit the model's context together with what follows them.
+    /// `--prompt` and `--context` where they are used, as far as they fit the model's context together with what
+    /// follows them.
     lengths: Vec<usize>,
     contexts: Vec<usize>,
     answer: usize,
@@ -42,8 +43,15 @@ impl<'a> Inside<'a> {
         progress: &'a Progress,
     ) -> Result<Inside<'a>, Failure> {
         let answer = arguments.answer as usize;
-        let lengths = fitting("--prompt", &arguments.prompt, 1, engine.context())?;
-        let contexts = fitting("--context", &arguments.context, answer, engine.context())?;
+        let wanted = |measures: &[Measure]| measures.iter().any(|measure| arguments.only.contains(measure));
+        let lengths = match wanted(&[Measure::Prefill, Measure::Prefix]) {
+            true => fitting("--prompt", &arguments.prompt, 1, engine.context())?,
+            false => Vec::new(),
+        };
+        let contexts = match wanted(&[Measure::Decode]) {
+            true => fitting("--context", &arguments.context, answer, engine.context())?,
+            false => Vec::new(),
+        };
         let vocabulary = super::cost::vocabulary(checkpoint)?;
         Ok(Inside { arguments, engine, cost, progress, vocabulary, lengths, contexts, answer })
     }

@@ -1,13 +1,13 @@
 //! Requests at once over HTTP, by the same client whoever answers: one server alone, or two in turns.
 
-use std::time::Instant;
+use std::{io, time::Instant};
 
 use futures_util::future::try_join_all;
 use mettle::{
     chat::Model,
     server::{self, Config, Pool},
 };
-use tokio::sync::oneshot;
+use tokio::{sync::oneshot, task::JoinHandle};
 
 use super::{
     client::Client,
@@ -16,26 +16,30 @@ use super::{
 };
 use crate::{args, error::Failure};
 
-/// Serves the model on a port of its own and measures it, and the peer beside it if there is one.
-pub async fn beside(
-    arguments: &args::Bench,
-    names: Vec<String>,
-    model: Model,
-    peer: Option<Client>,
-    progress: &Progress,
-) -> Result<(Vec<Row>, Vec<Ratio>), Failure> {
-    let listener = server::bind("127.0.0.1", Some(0)).await?;
-    let url = format!("http://{}", listener.local_addr()?);
-    let mut models = Pool::new();
-    models.insert(names, model);
-    let (stop, stopped) = oneshot::channel::<()>();
-    let serving = tokio::spawn(server::run(listener, models, Config::default(), async { drop(stopped.await) }));
-    let own = Client::connect("mettle", &url, None, None).await?;
-    let clients: Vec<Client> = [own].into_iter().chain(peer).collect();
-    let measured = sweep(arguments, &clients, progress).await;
-    drop((stop, clients));
-    serving.await.expect("a server that panics is a bug")?;
-    measured
+/// The model behind HTTP, in this process.
+pub struct Served {
+    pub client: Client,
+    stop: oneshot::Sender<()>,
+    serving: JoinHandle<io::Result<()>>,
+}
+
+impl Served {
+    /// Serves on a port of its own.
+    pub async fn start(names: Vec<String>, model: Model) -> Result<Served, Failure> {
+        let listener = server::bind("127.0.0.1", Some(0)).await?;
+        let url = format!("http://{}", listener.local_addr()?);
+        let mut models = Pool::new();
+        models.insert(names, model);
+        let (stop, stopped) = oneshot::channel::<()>();
+        let serving = tokio::spawn(server::run(listener, models, Config::default(), async { drop(stopped.await) }));
+        Ok(Served { client: Client::connect("mettle", &url, None, None).await?, stop, serving })
+    }
+
+    /// Ends the server and frees the model.
+    pub async fn stop(self) -> Result<(), Failure> {
+        drop((self.client, self.stop));
+        Ok(self.serving.await.expect("a server that panics is a bug")?)
+    }
 }
 
 /// Rows by concurrency and server; where there are two servers, also the first's rates as shares of the second's.
