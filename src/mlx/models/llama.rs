@@ -9,8 +9,7 @@ use crate::{
         Error,
         batch::Batch,
         config::Config,
-        nn::{Attention, Embedding, GatedMlp, Heads, Kv, Layer, Linear, RmsNorm, Rope, State},
-        quant::Matrix,
+        nn::{Attention, Embedding, GatedMlp, Heads, Kv, Layer, Linear, Qkv, RmsNorm, Rope, State},
         weights::{Source, Weights},
     },
 };
@@ -33,7 +32,7 @@ struct Llama {
 
 struct Block {
     attention_norm: RmsNorm,
-    qkv: Vec<Linear>,
+    qkv: Qkv,
     attention: Attention,
     output: Linear,
     mlp_norm: RmsNorm,
@@ -95,22 +94,14 @@ impl Block {
         let Shared { config, heads, gguf, .. } = *shared;
         let (dim, query) = (config.count("hidden_size")?, heads.query);
         let attention = at.at("self_attn");
-        let parts = [
-            (attention.at("q_proj"), query * heads.dim),
-            (attention.at("k_proj"), heads.kv * heads.dim),
-            (attention.at("v_proj"), heads.kv * heads.dim),
-        ];
-        let mut qkv =
-            parts.iter().map(|(at, outputs)| at.matrix(*outputs, dim)).collect::<Result<Vec<Matrix>, Error>>()?;
-        if gguf {
-            // GGUF stores the rows of a head pair by pair; here they are two halves.
-            for matrix in &mut qkv[..2] {
-                *matrix = matrix.rows_from(|row| paired(row, heads.dim));
-            }
-        }
+        // GGUF stores the rows of a head pair by pair; here they are two halves.
+        let qkv = Qkv::load_ordered(&attention, dim, heads, |matrix| match gguf {
+            true => matrix.rows_from(|row| paired(row, heads.dim)),
+            false => matrix,
+        })?;
         Ok(Block {
             attention_norm: RmsNorm::load(&at.at("input_layernorm"), dim, config.rms_norm_eps()?)?,
-            qkv: Linear::from_matrices(&parts, qkv)?,
+            qkv,
             attention: Attention {
                 heads,
                 rope: shared.rope.clone(),
@@ -124,22 +115,10 @@ impl Block {
     }
 
     fn forward(&self, x: &Array, batch: &Batch, states: &mut [&mut State], layer: usize) -> Result<Array, Error> {
-        let [q, k, v] = self.project(&self.attention_norm.forward(x)?)?;
+        let [q, k, v] = self.qkv.forward(&self.attention_norm.forward(x)?)?;
         let attended = self.attention.forward([&q, &k, &v], batch, states, layer)?;
         let x = self.output.forward_onto(&attended, x)?;
         self.mlp.forward_onto(&self.mlp_norm.forward(&x)?, &x)
-    }
-
-    fn project(&self, x: &Array) -> Result<[Array; 3], Error> {
-        let Heads { query, kv, dim } = self.attention.heads;
-        let parts = match &self.qkv[..] {
-            [joined] => {
-                let cuts = [(query * dim) as i32, ((query + kv) * dim) as i32];
-                joined.forward(x)?.split_at_indices(&cuts, 1)?
-            }
-            each => each.iter().map(|linear| linear.forward(x)).collect::<Result<Vec<Array>, Error>>()?,
-        };
-        parts.try_into().map_err(|_| Error("queries, keys and values are three; this is a bug".into()))
     }
 }
 

@@ -13,6 +13,7 @@ mod embedding;
 mod linear;
 mod mlp;
 mod norm;
+mod qkv;
 mod rope;
 
 pub use attention::{Attention, Heads};
@@ -22,6 +23,7 @@ pub use embedding::Embedding;
 pub use linear::Linear;
 pub use mlp::GatedMlp;
 pub use norm::RmsNorm;
+pub use qkv::Qkv;
 pub use rope::Rope;
 
 use conv::ShortConv;

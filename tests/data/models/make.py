@@ -7,6 +7,7 @@ whose 32 greedy tokens each lead by 0.05 or more and are no loop.
 
 import json
 import shutil
+import sys
 from importlib.metadata import version
 from pathlib import Path
 
@@ -16,7 +17,7 @@ import mlx.core as mx
 import numpy as np
 from mlx.utils import tree_flatten
 from mlx_lm import utils
-from mlx_lm.models import cache, llama, qwen3_5
+from mlx_lm.models import cache, llama, qwen3, qwen3_5
 
 HERE = Path(__file__).parent
 VOCABULARY, GREEDY, LAST = 256, 32, 4
@@ -43,6 +44,15 @@ LLAMA = {
     "rope_theta": 10000.0,
     "tie_word_embeddings": True,
     "hidden_act": "silu",
+}
+QWEN3 = LLAMA | {
+    "architectures": ["Qwen3ForCausalLM"],
+    "model_type": "qwen3",
+    "intermediate_size": 64,
+    "attention_bias": False,
+    "rope_theta": 1000000,
+    "use_sliding_window": False,
+    "max_window_layers": 2,
 }
 QWEN = {
     "model_type": "qwen3_5_text",
@@ -121,7 +131,9 @@ def tied(config: dict) -> bool:
 
 
 def classes(config: dict):
-    return (llama.Model, llama.ModelArgs) if config["model_type"] in ("llama", "mistral") else (qwen3_5.Model, qwen3_5.ModelArgs)
+    architectures = {"llama": llama, "mistral": llama, "qwen3": qwen3}
+    architecture = architectures.get(config["model_type"], qwen3_5)
+    return architecture.Model, architecture.ModelArgs
 
 
 def random_model(config: dict, seed: int, dtype):
@@ -247,6 +259,7 @@ FOLDERS = {
         LLAMA | {"architectures": ["MistralForCausalLM"], "model_type": "mistral", "sliding_window": 24, "tie_word_embeddings": False},
         mx.bfloat16,
     ),
+    "qwen3": (plain, QWEN3, mx.bfloat16),
     "qwen3_5": (with_vision, whole(QWEN), mx.bfloat16),
     "qwen3_5-hf": (as_transformers_has_it, whole(QWEN), mx.bfloat16),
     "qwen3_5-q4": (quantized, whole(TALL), mx.bfloat16, 64, ("in_proj_a", "in_proj_b", "lm_head")),
@@ -428,13 +441,18 @@ def keep_the_first_good(write, read, golden: Path) -> None:
     print(f"{golden}: seed {seed}, margin {margin:.3f}, {len(set(answer['tokens']))} tokens, largest logit {largest:.1f}", flush=True)
 
 
-def main() -> None:
+def main(only: list[str]) -> None:
+    chosen = lambda name: not only or name in only
     for name, (make, config, dtype, *rest) in FOLDERS.items():
+        if not chosen(name):
+            continue
         folder = HERE / name
         keep_the_first_good(
             lambda seed: make(folder, config, seed, dtype, *rest), lambda: load(folder), folder / "golden.json"
         )
     for name, (config, formats, extra) in GGUFS.items():
+        if not chosen(name):
+            continue
         path = HERE / name
         keep_the_first_good(
             lambda seed: write_gguf(path, config, formats, seed, extra),
@@ -443,4 +461,4 @@ def main() -> None:
         )
 
 
-main()
+main(sys.argv[1:])

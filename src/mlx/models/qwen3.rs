@@ -1,0 +1,122 @@
+//! Qwen 3 (Yang et al. 2025): a llama whose queries and keys are normed head by head.
+
+use mlx_rs::Array;
+
+use super::{Architecture, Model};
+use crate::mlx::{
+    Error,
+    batch::Batch,
+    config::Config,
+    nn::{Attention, Embedding, GatedMlp, Heads, Kv, Layer, Linear, Qkv, RmsNorm, Rope, State},
+    weights::{Source, Weights},
+};
+
+pub const ARCHITECTURE: Architecture =
+    Architecture { names: &["qwen3"], unused: &[], load: |source, config| Ok(Box::new(Qwen3::load(source, config)?)) };
+
+struct Qwen3 {
+    embedding: Embedding,
+    blocks: Vec<Block>,
+    norm: RmsNorm,
+    head: Linear,
+    context: usize,
+    vocabulary: usize,
+}
+
+struct Block {
+    attention_norm: RmsNorm,
+    qkv: Qkv,
+    attention: Attention,
+    output: Linear,
+    mlp_norm: RmsNorm,
+    mlp: GatedMlp,
+}
+
+impl Qwen3 {
+    fn load(source: &Source, config: Config) -> Result<Qwen3, Error> {
+        let (dim, vocabulary) = (config.count("hidden_size")?, config.count("vocab_size")?);
+        let root = source.root();
+        let model = root.at("model");
+        let embedding = Embedding::load(&model.at("embed_tokens"), vocabulary, dim)?;
+        let tied = config.flag("tie_word_embeddings")?;
+        let head = embedding.head(&root.at("lm_head"), tied, dim, vocabulary)?;
+        let heads = heads(config)?;
+        let rope = Rope::load(config, heads.dim)?;
+        let block = |index| Block::load(&model.at("layers").at(index), config, heads, rope.clone(), index);
+        Ok(Qwen3 {
+            blocks: (0..config.count("num_hidden_layers")?).map(block).collect::<Result<_, Error>>()?,
+            norm: RmsNorm::load(&model.at("norm"), dim, config.rms_norm_eps()?)?,
+            context: config.count("max_position_embeddings")?,
+            embedding,
+            head,
+            vocabulary,
+        })
+    }
+}
+
+fn heads(config: Config) -> Result<Heads, Error> {
+    let (dim, query) = (config.count("hidden_size")?, config.count("num_attention_heads")?);
+    let kv = config.optional_count("num_key_value_heads")?.unwrap_or(query);
+    if !query.is_multiple_of(kv) {
+        return Err(Error(format!("config.json: {query} attention heads do not share {kv} key heads")));
+    }
+    Ok(Heads { query, kv, dim: config.optional_count("head_dim")?.unwrap_or(dim / query) })
+}
+
+/// The layers from `max_window_layers` on have a window where the config wants one at all.
+fn window(config: Config, index: usize) -> Result<Option<usize>, Error> {
+    let first = config.optional_count("max_window_layers")?.unwrap_or(0);
+    match config.flag("use_sliding_window")? {
+        Some(true) if index >= first => config.optional_count("sliding_window"),
+        _ => Ok(None),
+    }
+}
+
+impl Block {
+    fn load(at: &Weights, config: Config, heads: Heads, rope: Rope, index: usize) -> Result<Block, Error> {
+        let (dim, eps) = (config.count("hidden_size")?, config.rms_norm_eps()?);
+        let attention = at.at("self_attn");
+        Ok(Block {
+            attention_norm: RmsNorm::load(&at.at("input_layernorm"), dim, eps)?,
+            qkv: Qkv::load(&attention, dim, heads)?.normed(&attention, eps)?,
+            attention: Attention { heads, rope, window: window(config, index)?, backend: at.backend() },
+            output: Linear::load(&attention.at("o_proj"), heads.query * heads.dim, dim)?,
+            mlp_norm: RmsNorm::load(&at.at("post_attention_layernorm"), dim, eps)?,
+            mlp: GatedMlp::load(&at.at("mlp"), dim, config.count("intermediate_size")?)?,
+        })
+    }
+
+    fn forward(&self, x: &Array, batch: &Batch, states: &mut [&mut State], layer: usize) -> Result<Array, Error> {
+        let [q, k, v] = self.qkv.forward(&self.attention_norm.forward(x)?)?;
+        let attended = self.attention.forward([&q, &k, &v], batch, states, layer)?;
+        let x = self.output.forward_onto(&attended, x)?;
+        self.mlp.forward_onto(&self.mlp_norm.forward(&x)?, &x)
+    }
+}
+
+impl Model for Qwen3 {
+    fn forward(&self, batch: &Batch, states: &mut [&mut State]) -> Result<Array, Error> {
+        let mut x = self.embedding.forward(&batch.tokens)?;
+        for (layer, block) in self.blocks.iter().enumerate() {
+            x = block.forward(&x, batch, states, layer)?;
+        }
+        Ok(x)
+    }
+
+    fn head(&self, hidden: &Array) -> Result<Array, Error> {
+        self.head.forward(&self.norm.forward(hidden)?)
+    }
+
+    fn fresh(&self) -> Result<State, Error> {
+        let layers = self.blocks.iter().map(|block| Layer::Attention(Kv::empty(block.attention.backend)));
+        Ok(State { length: 0, layers: layers.collect() })
+    }
+
+    fn context(&self) -> usize {
+        self.context
+    }
+
+    fn vocabulary(&self) -> usize {
+        self.vocabulary
+    }
+}
