@@ -5,6 +5,7 @@
 //! - `simd`: vectors of 16 lanes, a token type per instruction set; `math`: exp and its kin over them.
 //! - [`pool`]: the threads. [`rows`]: the views. `scratch`: buffers a thread keeps.
 //! - [`pack`]: weights as [`matmul`] reads them. [`kv`]: pages of keys and values as [`attention`] reads them.
+//! - [`roofline`]: what the machine can do at most.
 //! - [`norm`], [`rope`], [`gate`], [`moe`], [`delta`], [`ssm`], [`sample`]: what lies between the products.
 //!
 //! # What holds throughout
@@ -29,6 +30,7 @@ pub mod moe;
 pub mod norm;
 pub mod pack;
 pub mod pool;
+pub mod roofline;
 pub mod rope;
 pub mod rows;
 pub mod sample;

@@ -176,6 +176,10 @@ pub(crate) trait Simd: Copy + Send + Sync + 'static {
         rows: Dot32,
     ) -> [[Self::F; C]; R];
 
+    /// The core of [`Simd::dot32`] in registers: multiplies 64 pairs of bytes and adds the products to sums of as many
+    /// bits as the level adds in, which wrap. For measuring how fast that can be.
+    fn dot_step(self, sums: Self::I, weights: Self::I, x: Self::I) -> Self::I;
+
     /// Asks for the cache line at an address, which need not be anyone's.
     fn prefetch(self, address: *const u8);
 

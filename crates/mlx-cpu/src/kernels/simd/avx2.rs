@@ -206,6 +206,16 @@ impl Simd for Avx2 {
         }
     }
     #[inline(always)]
+    fn dot_step(self, sums: V<__m256i>, weights: V<__m256i>, x: V<__m256i>) -> V<__m256i> {
+        // SAFETY: as in `both`.
+        unsafe {
+            V(
+                _mm256_add_epi16(sums.0, _mm256_maddubs_epi16(weights.0, x.0)),
+                _mm256_add_epi16(sums.1, _mm256_maddubs_epi16(weights.1, x.1)),
+            )
+        }
+    }
+    #[inline(always)]
     fn prefetch(self, address: *const u8) {
         // SAFETY: a hint, which no address makes fault.
         unsafe { _mm_prefetch::<_MM_HINT_T0>(address.cast()) }

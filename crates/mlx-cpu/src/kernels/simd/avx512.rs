@@ -178,6 +178,10 @@ impl Simd for Avx512 {
         unsafe { unpack::<KIND>(from, to) }
     }
     #[inline(always)]
+    fn dot_step(self, sums: __m512i, weights: __m512i, x: __m512i) -> __m512i {
+        registers!(_mm512_dpbusd_epi32(sums, weights, x))
+    }
+    #[inline(always)]
     fn prefetch(self, address: *const u8) {
         // SAFETY: a hint, which no address makes fault.
         unsafe { _mm_prefetch::<_MM_HINT_T1>(address.cast()) }

@@ -171,6 +171,17 @@ impl Simd for Portable {
         }
     }
     #[inline(always)]
+    fn dot_step(self, sums: V<u32>, weights: V<u32>, x: V<u32>) -> V<u32> {
+        let mut sums = sums;
+        for shift in [0, 8, 16, 24] {
+            for i in 0..LANES {
+                let (w, x) = (weights.0[i] >> shift & 255, (x.0[i] >> shift) as i8);
+                sums.0[i] = sums.0[i].wrapping_add_signed(i32::from(w as i16 * i16::from(x)));
+            }
+        }
+        sums
+    }
+    #[inline(always)]
     fn prefetch(self, _: *const u8) {}
     #[inline(always)]
     unsafe fn dot32<const R: usize, const C: usize, const KIND: u8>(
