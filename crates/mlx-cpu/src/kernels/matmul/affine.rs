@@ -1,9 +1,11 @@
 //! Affine weights times activations of two int8: integer dot products, one multiplication for each 32 inputs' scale and one
 //! for each group's bias.
 
+#[cfg(target_arch = "x86_64")]
+use super::amx;
 use super::{
     AHEAD, Matmul, Output, blocks_a_task,
-    quantize::{Quantized, Tile},
+    quantize::{BAND, Quantized, Tile},
 };
 use crate::kernels::{
     level::{Kernel, Level},
@@ -17,7 +19,7 @@ use crate::kernels::{
 /// From this many rows on the weights of a block are unpacked once for all rows.
 const MANY_ROWS: usize = 17;
 /// Inputs whose unpacked weights stay in the first-level cache while all rows pass.
-const PANEL: usize = 512;
+pub(super) const PANEL: usize = 512;
 /// Rows whose sums a task keeps at hand.
 const ROW_CHUNK: usize = 256;
 
@@ -29,6 +31,10 @@ const F32: u8 = Float::F32 as u8;
 pub(super) fn multiply(op: &Matmul, out: &Output, level: Level) {
     let Format::Affine { group, .. } = op.packed.format else { unreachable!("affine weights only") };
     let rows = Quantized::new(&op.x, group, level);
+    #[cfg(target_arch = "x86_64")]
+    if level == Level::Amx && op.x.count >= amx::LEAST_ROWS {
+        return amx::multiply(op, out, &rows, level);
+    }
     let blocks = op.packed.blocks();
     if op.x.count < MANY_ROWS {
         let size = blocks_a_task(blocks, op.packed.block_bytes(), pool::threads());
@@ -47,14 +53,20 @@ pub(super) fn multiply(op: &Matmul, out: &Output, level: Level) {
 
 /// What a tile needs to know of the weights.
 #[derive(Clone, Copy)]
-struct Shape {
+pub(super) struct Shape {
     /// Groups to go through.
-    groups: usize,
+    pub groups: usize,
     /// 32 inputs each, in a group.
-    parts: usize,
+    pub parts: usize,
     /// Bytes of a group's 16 scales; its biases take as many.
-    scale_bytes: usize,
-    group_bytes: usize,
+    pub scale_bytes: usize,
+    pub group_bytes: usize,
+}
+
+impl Shape {
+    pub fn bytes(&self) -> usize {
+        self.groups * self.group_bytes
+    }
 }
 
 /// Adds to `acc` the products of `R` rows with `C` blocks of weights over `shape.groups` groups.
@@ -200,7 +212,7 @@ impl<const R: usize, const KIND: u8, const FLOAT: u8> Kernel for FewTile<'_, R, 
     }
 }
 
-fn packed_shape(packed: &Packed) -> Shape {
+pub(super) fn packed_shape(packed: &Packed) -> Shape {
     let Format::Affine { group, scales, .. } = packed.format else { unreachable!("affine weights only") };
     Shape {
         groups: packed.k / group,
@@ -208,6 +220,12 @@ fn packed_shape(packed: &Packed) -> Shape {
         scale_bytes: LANES * scales.bytes(),
         group_bytes: packed.group_bytes(),
     }
+}
+
+/// The shape of `inputs` of a block's inputs once unpacked: a byte for each weight, numbers in f32.
+pub(super) fn panel_shape(packed: &Packed, inputs: usize) -> Shape {
+    let Format::Affine { group, .. } = packed.format else { unreachable!("affine weights only") };
+    Shape { groups: inputs / group, parts: group / 32, scale_bytes: LANES * 4, group_bytes: LANES * (8 + group) }
 }
 
 struct TileBlocks;
@@ -252,24 +270,19 @@ impl Many<'_> {
         }
         let packed = self.op.packed;
         let source = packed_shape(packed);
-        let group = self.rows.group;
-        let whole = Shape {
-            groups: PANEL / group,
-            parts: source.parts,
-            scale_bytes: LANES * 4,
-            group_bytes: LANES * (8 + group),
-        };
-        let mut unpacked = Scratch::<u8>::new(C * whole.groups * whole.group_bytes);
+        let whole = panel_shape(packed, PANEL);
+        let mut unpacked = Scratch::<u8>::new(C * whole.bytes());
         let mut sums = Scratch::<f32>::new(self.chunk.len() * C * LANES);
         sums.fill(0.0);
         for first in (0..packed.k).step_by(PANEL) {
-            let shape = Shape { groups: (packed.k - first).min(PANEL) / group, ..whole };
-            for (c, panel) in unpacked.chunks_exact_mut(whole.groups * whole.group_bytes).enumerate() {
-                let start = (self.blocks.start + c) * packed.block_bytes() + first / group * source.group_bytes;
+            let shape = panel_shape(packed, PANEL.min(packed.k - first));
+            for (c, panel) in unpacked.chunks_exact_mut(whole.bytes()).enumerate() {
+                let start =
+                    (self.blocks.start + c) * packed.block_bytes() + first / self.rows.group * source.group_bytes;
                 let from = &self.op.data[start..][..shape.groups * source.group_bytes];
                 unpack(s, packed.format, source, from, panel, shape.group_bytes);
             }
-            let stride = whole.groups * whole.group_bytes;
+            let stride = whole.bytes();
             // SAFETY: the buffer holds C panels.
             let weights = std::array::from_fn(|c| unsafe { unpacked.as_ptr().add(c * stride) });
             self.pass::<S, C, KIND>(s, weights, shape, first, &mut sums);
@@ -294,7 +307,8 @@ impl Many<'_> {
     ) {
         let mut row = 0;
         while row < self.chunk.len() {
-            let rows = (self.chunk.len() - row).min(S::INT_TILE.0);
+            // No tile goes past a band of rows, where chunks begin.
+            let rows = (self.chunk.len() - row).min(BAND - row % BAND).min(S::INT_TILE.0);
             let tile = self.rows.tile(self.chunk.start + row, input);
             let sums = &mut sums[row * C * LANES..][..rows * C * LANES];
             // The panel holds the shape's groups, the quantized rows as many inputs from `input` on.
@@ -346,7 +360,7 @@ impl<const R: usize, const C: usize, const KIND: u8> Kernel for AddTile<'_, R, C
 
 /// Writes groups with f32 scales and a byte for each weight.
 #[inline(always)]
-fn unpack<S: Simd>(s: S, format: Format, source: Shape, from: &[u8], to: &mut [u8], to_bytes: usize) {
+pub(super) fn unpack<S: Simd>(s: S, format: Format, source: Shape, from: &[u8], to: &mut [u8], to_bytes: usize) {
     let Format::Affine { bits, scales, .. } = format else { unreachable!("affine weights only") };
     for (from, to) in from.chunks_exact(source.group_bytes).zip(to.chunks_exact_mut(to_bytes)) {
         let (numbers, quants) = from.split_at(2 * source.scale_bytes);

@@ -12,89 +12,115 @@ use crate::kernels::{
 
 /// Rows a task quantizes.
 const ROWS: usize = 8;
+/// Rows that lie together: those of one part, 32 inputs, side by side. Rows lying one after the other would, at the
+/// usual widths, all fall into the same sets of the first-level cache; and a tile of AMX is 16 rows.
+pub(super) const BAND: usize = 16;
 /// Steps of the low int8 in one of the high.
 const STEPS: f32 = 254.0;
 /// Added and taken off again, it rounds an f32 to whole numbers, ties to even.
 const ROUND: f32 = 12_582_912.0;
 
-/// Quantized rows.
+/// Quantized rows, in bands of [`BAND`]; the last has as many as are left. "rows" below is a band's number of them.
 pub(super) struct Quantized {
-    pub k: usize,
+    m: usize,
+    k: usize,
     /// Inputs that share a weight scale.
     pub group: usize,
-    high: Plane,
-    low: Plane,
-    /// [m, k / 32]
+    /// High and low int8: for each band [k / 32, 2, rows, 32].
+    q: Scratch<i8>,
+    /// The sums of each 32 of `q`: for each band [k / 32, 2, rows].
+    sums: Scratch<i32>,
+    /// For each band [k / 32, rows].
     scales: Scratch<f32>,
-    /// The sums of scale * (high + low / 254) over a weight group, [m, k / group].
+    /// The sums of scale * (high + low / 254) over a weight group: for each band [k / group, rows].
     totals: Scratch<f32>,
 }
 
-/// One int8 of each activation.
-struct Plane {
-    /// [m, k]
-    q: Scratch<i8>,
-    /// The sums of `q`, [m, k / 32].
-    sums: Scratch<i32>,
-}
-
-impl Plane {
-    fn new(m: usize, k: usize) -> Plane {
-        Plane { q: Scratch::new(m * k), sums: Scratch::new(m * k / 32) }
-    }
-
-    #[inline(always)]
-    fn at(&self, at: usize, k: usize) -> Dot32 {
-        Dot32 { x: self.q[at..].as_ptr(), stride: k, sums: self.sums[at / 32..].as_ptr(), sum_stride: k / 32 }
-    }
-}
-
-/// Some rows of [`Quantized`], from some input on.
+/// Some rows of a band of [`Quantized`], from some input on.
 #[derive(Clone, Copy)]
 pub(super) struct Tile {
-    high: Dot32,
-    low: Dot32,
+    q: *const i8,
+    sums: *const i32,
     scales: *const f32,
     totals: *const f32,
-    k: usize,
-    group: usize,
+    /// Rows of the band.
+    pub rows: usize,
 }
 
 impl Quantized {
     pub fn new(x: &Rows, group: usize, level: Level) -> Quantized {
         let (m, k) = (x.count, x.width);
         let mut rows = Quantized {
+            m,
             k,
             group,
-            high: Plane::new(m, k),
-            low: Plane::new(m, k),
+            q: Scratch::new(2 * m * k),
+            sums: Scratch::new(2 * m * k / 32),
             scales: Scratch::new(m * k / 32),
             totals: Scratch::new(m * k / group),
         };
         let out = Writer {
-            planes: [&mut rows.high, &mut rows.low].map(|plane| (plane.q.as_mut_ptr(), plane.sums.as_mut_ptr())),
+            q: rows.q.as_mut_ptr(),
+            sums: rows.sums.as_mut_ptr(),
             scales: rows.scales.as_mut_ptr(),
             totals: rows.totals.as_mut_ptr(),
         };
         pool::run(m.div_ceil(ROWS), |task| {
             let out = &out;
-            chunk(task, ROWS, m).for_each(|row| level.run(QuantizeRow { x: x.row(row), group, row, out }));
+            chunk(task, ROWS, m).for_each(|row| {
+                let place = Place::new(row, m, k);
+                level.run(QuantizeRow { x: x.row(row), group, place, out });
+            });
         });
         rows
     }
 
-    /// The rows from `row` on and their inputs from `input`, the first of a weight group, on.
+    /// The rows from `row` to the end of its band and their inputs from `input`, the first of a weight group, on.
     #[inline(always)]
     pub fn tile(&self, row: usize, input: usize) -> Tile {
-        let at = row * self.k + input;
+        let place = Place::new(row, self.m, self.k);
+        let part = place.part(input / 32);
         Tile {
-            high: self.high.at(at, self.k),
-            low: self.low.at(at, self.k),
-            scales: self.scales[at / 32..].as_ptr(),
-            totals: self.totals[at / self.group..].as_ptr(),
-            k: self.k,
-            group: self.group,
+            q: self.q[64 * part.first + 32 * part.row..].as_ptr(),
+            sums: self.sums[2 * part.first + part.row..].as_ptr(),
+            scales: self.scales[part.first + part.row..].as_ptr(),
+            totals: self.totals[place.total(input / self.group, self.group)..].as_ptr(),
+            rows: place.rows,
         }
+    }
+}
+
+/// Where a row lies.
+#[derive(Clone, Copy)]
+struct Place {
+    /// Numbers in the bands before its band, of a plane of one number for each activation.
+    before: usize,
+    /// Rows of its band.
+    rows: usize,
+    /// Its row in the band.
+    row: usize,
+}
+
+/// Where a row's part lies, in parts.
+struct Part {
+    /// Parts before the first of the band's rows with this part.
+    first: usize,
+    row: usize,
+}
+
+impl Place {
+    #[inline(always)]
+    fn new(row: usize, m: usize, k: usize) -> Place {
+        let first = row / BAND * BAND;
+        Place { before: first * k, rows: BAND.min(m - first), row: row - first }
+    }
+    #[inline(always)]
+    fn part(self, index: usize) -> Part {
+        Part { first: self.before / 32 + index * self.rows, row: self.row }
+    }
+    #[inline(always)]
+    fn total(self, index: usize, group: usize) -> usize {
+        self.before / group + index * self.rows + self.row
     }
 }
 
@@ -103,7 +129,7 @@ impl Tile {
     /// the inputs' scale.
     ///
     /// # Safety
-    /// Inside the quantized rows, and the weights are there. So it goes for all three.
+    /// Inside the quantized rows of a band, and the weights are there. So it goes for all that follow.
     #[inline(always)]
     pub unsafe fn dot32<S: Simd, const R: usize, const C: usize, const KIND: u8>(
         &self,
@@ -111,41 +137,54 @@ impl Tile {
         weights: [*const u8; C],
         index: usize,
     ) -> [[S::F; C]; R] {
-        let part = |plane: Dot32| {
+        let plane = |plane: usize| {
+            let at = (2 * index + plane) * self.rows;
             // SAFETY: the caller's promise.
-            unsafe { Dot32 { x: plane.x.add(32 * index), sums: plane.sums.add(index), ..plane } }
+            unsafe { Dot32 { x: self.q.add(32 * at), sums: self.sums.add(at) } }
         };
         // SAFETY: the caller's promise.
-        let (mut dots, low) = unsafe {
-            (s.dot32::<R, C, KIND>(weights, part(self.high)), s.dot32::<R, C, KIND>(weights, part(self.low)))
-        };
-        let step = s.splat(1.0 / STEPS);
+        let (high, low) =
+            unsafe { (s.dot32::<R, C, KIND>(weights, plane(0)), s.dot32::<R, C, KIND>(weights, plane(1))) };
+        let mut dots = high;
         for r in 0..R {
             for c in 0..C {
-                dots[r][c] = s.fma(low[r][c], step, dots[r][c]);
+                dots[r][c] = join(s, high[r][c], low[r][c]);
             }
         }
         dots
+    }
+
+    /// The digits of the band from inputs `index` on: [parts, 2, rows, 32].
+    #[cfg(target_arch = "x86_64")]
+    #[inline(always)]
+    pub fn digits(&self, index: usize) -> *const i8 {
+        self.q.wrapping_add(64 * self.rows * index)
     }
 
     /// The scale of a row's 32 inputs `index`.
     #[inline(always)]
     pub unsafe fn scale(&self, row: usize, index: usize) -> f32 {
         // SAFETY: the caller's promise.
-        unsafe { *self.scales.add(row * (self.k / 32) + index) }
+        unsafe { *self.scales.add(self.rows * index + row) }
     }
 
     /// The sum of a row's inputs over weight group `index`.
     #[inline(always)]
     pub unsafe fn total(&self, row: usize, index: usize) -> f32 {
         // SAFETY: the caller's promise.
-        unsafe { *self.totals.add(row * (self.k / self.group) + index) }
+        unsafe { *self.totals.add(self.rows * index + row) }
     }
 }
 
+/// Products with both int8, in units of the high one's scale.
+#[inline(always)]
+pub(super) fn join<S: Simd>(s: S, high: S::F, low: S::F) -> S::F {
+    s.fma(low, s.splat(1.0 / STEPS), high)
+}
+
 struct Writer {
-    /// Values and sums of high and low.
-    planes: [(*mut i8, *mut i32); 2],
+    q: *mut i8,
+    sums: *mut i32,
     scales: *mut f32,
     totals: *mut f32,
 }
@@ -156,7 +195,7 @@ unsafe impl Sync for Writer {}
 struct QuantizeRow<'a> {
     x: &'a [f32],
     group: usize,
-    row: usize,
+    place: Place,
     out: &'a Writer,
 }
 
@@ -165,34 +204,47 @@ impl Kernel for QuantizeRow<'_> {
 
     #[inline(always)]
     fn run<S: Simd>(self, s: S) {
-        let k = self.x.len();
-        for (g, group) in self.x.chunks_exact(self.group).enumerate() {
+        let QuantizeRow { x, group: width, place, out } = self;
+        for (g, group) in x.chunks_exact(width).enumerate() {
             let mut total = 0.0;
             for (i, x) in group.chunks_exact(32).enumerate() {
-                let at = self.row * k + g * self.group + 32 * i;
                 let (a, b) = (s.read(x), s.read(&x[LANES..]));
                 let largest = s.largest(s.max(s.abs(a), s.abs(b)));
                 let scale = largest / 127.0;
                 let inverse = s.splat(if largest > 0.0 { 127.0 / largest } else { 0.0 });
-                let halves = [s.mul(a, inverse), s.mul(b, inverse)];
-                let rest = halves.map(|x| {
-                    let rounded = s.sub(s.add(x, s.splat(ROUND)), s.splat(ROUND));
-                    s.mul(s.sub(x, rounded), s.splat(STEPS))
-                });
-                // SAFETY: `at` is this row's, and the row is this task's; 32 values and one scale and sum fit there.
+                let (a, b) = (s.mul(a, inverse), s.mul(b, inverse));
+                let Part { first, row } = place.part(g * (width / 32) + i);
+                let (high, low) = (2 * first + row, 2 * first + place.rows + row);
+                // SAFETY: these are this row's, and the row is this task's; 32 values and one scale and sum fit there.
                 unsafe {
-                    let [high, low] =
-                        [(self.out.planes[0], halves), (self.out.planes[1], rest)].map(|((q, sums), x)| {
-                            let sum = s.store_i8(q.add(at), x[0]) + s.store_i8(q.add(at + LANES), x[1]);
-                            *sums.add(at / 32) = sum;
-                            sum as f32
-                        });
-                    *self.out.scales.add(at / 32) = scale;
+                    let high = store_digits(s, [a, b], out.q.add(32 * high), out.sums.add(high));
+                    let low = store_digits(s, [rest(s, a), rest(s, b)], out.q.add(32 * low), out.sums.add(low));
+                    *out.scales.add(first + row) = scale;
                     total += scale * (high + low / STEPS);
                 }
             }
             // SAFETY: as above, with one total a group.
-            unsafe { *self.out.totals.add((self.row * k) / self.group + g) = total }
+            unsafe { *out.totals.add(place.total(g, width)) = total }
         }
     }
+}
+
+/// Writes 32 digits and their sum, and gives it.
+///
+/// # Safety
+/// There is room for them.
+#[inline(always)]
+unsafe fn store_digits<S: Simd>(s: S, [a, b]: [S::F; 2], q: *mut i8, sum: *mut i32) -> f32 {
+    // SAFETY: the caller's promise.
+    unsafe {
+        *sum = s.store_i8(q, a) + s.store_i8(q.add(LANES), b);
+        *sum as f32
+    }
+}
+
+/// What rounding to whole numbers leaves over, in steps of the low digit.
+#[inline(always)]
+fn rest<S: Simd>(s: S, x: S::F) -> S::F {
+    let rounded = s.sub(s.add(x, s.splat(ROUND)), s.splat(ROUND));
+    s.mul(s.sub(x, rounded), s.splat(STEPS))
 }

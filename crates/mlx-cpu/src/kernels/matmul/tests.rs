@@ -176,15 +176,19 @@ fn a_row_has_the_same_bits_alone_in_a_batch_and_on_any_threads() {
 }
 
 #[test]
-fn avx2_and_avx512_give_the_same_bits() {
+fn levels_with_fused_multiply_add_give_the_same_bits() {
     let mut random = Random::new(14);
     for bits in [4, 8] {
         let case = Case::affine(&mut random, 40, 384, bits, 64, Float::F16);
-        let data = random.vec(9 * 384);
-        let run = |level| with_level(level, || case.run(Rows::packed(&data, 384), None, Mode::Fast));
-        if levels().any(|level| level == Level::Avx2) {
-            let best = levels().last().unwrap();
-            same_bits(&run(Level::Avx2), &run(best), &format!("{bits} bits"));
+        let data = random.vec(45 * 384);
+        for m in [1, 9, 45] {
+            let run = |level| with_level(level, || case.run(Rows::packed(&data[..m * 384], 384), None, Mode::Fast));
+            // The portable level has it only where every processor of the target does.
+            let fused = levels().filter(|level| *level != Level::Portable || cfg!(target_arch = "aarch64"));
+            let results: Vec<(Level, Vec<f32>)> = fused.map(|level| (level, run(level))).collect();
+            for pair in results.windows(2) {
+                same_bits(&pair[0].1, &pair[1].1, &format!("{bits} bits, {m} rows, {:?}, {:?}", pair[0].0, pair[1].0));
+            }
         }
     }
 }

@@ -1,14 +1,15 @@
-//! AVX2 with FMA and F16C: 16 lanes are two registers; int8 products go by way of 16-bit pairs.
+//! AVX2 with FMA and F16C: 16 lanes are two registers; int8 products go by way of 16-bit pairs, or with AVX-VNNI by one
+//! instruction.
 
 use std::arch::x86_64::*;
 
 use super::{Dot32, Kernel, LANES, Simd, kind};
 
-/// Proof that the processor has AVX2, FMA and F16C.
+/// Proof that the processor has AVX2, FMA and F16C, and AVX-VNNI too if `VNNI`.
 #[derive(Clone, Copy)]
-pub(crate) struct Avx2(());
+pub(crate) struct Avx2<const VNNI: bool>(());
 
-impl Avx2 {
+impl<const VNNI: bool> Avx2<VNNI> {
     /// # Safety
     /// The processor has the features this type stands for.
     #[inline(always)]
@@ -29,7 +30,7 @@ macro_rules! both {
     };
 }
 
-impl Simd for Avx2 {
+impl<const VNNI: bool> Simd for Avx2<VNNI> {
     type F = V<__m256>;
     type I = V<__m256i>;
     const DECODE_ROWS: usize = 4;
@@ -40,7 +41,12 @@ impl Simd for Avx2 {
     #[inline(always)]
     fn call<K: Kernel>(self, kernel: K) -> K::Out {
         // SAFETY: the token proves that the processor has the features.
-        unsafe { enter(kernel) }
+        unsafe {
+            match VNNI {
+                true => enter_vnni(kernel),
+                false => enter(kernel),
+            }
+        }
     }
     #[inline(always)]
     fn splat(self, x: f32) -> V<__m256> {
@@ -214,6 +220,7 @@ impl Simd for Avx2 {
             // SAFETY: the caller's promise; the upper eight outputs begin 32 bytes into every 64.
             let (low, high) = unsafe {
                 match KIND {
+                    _ if VNNI => (dot_vnni::<R, KIND>(weights[c], rows), dot_vnni::<R, KIND>(weights[c].add(32), rows)),
                     kind::BYTES => (dot_bytes::<R>(weights[c], rows), dot_bytes::<R>(weights[c].add(32), rows)),
                     _ => (dot_small::<R, KIND>(weights[c], rows), dot_small::<R, KIND>(weights[c].add(32), rows)),
                 }
@@ -229,7 +236,50 @@ impl Simd for Avx2 {
 #[inline(never)]
 #[target_feature(enable = "avx2,fma,f16c")]
 fn enter<K: Kernel>(kernel: K) -> K::Out {
-    kernel.run(Avx2(()))
+    kernel.run(Avx2::<false>(()))
+}
+
+#[inline(never)]
+#[target_feature(enable = "avx2,fma,f16c,avxvnni")]
+fn enter_vnni<K: Kernel>(kernel: K) -> K::Out {
+    kernel.run(Avx2::<true>(()))
+}
+
+/// # Safety
+/// As [`dot_small`].
+#[inline]
+#[target_feature(enable = "avx2,avxvnni")]
+unsafe fn dot_vnni<const R: usize, const KIND: u8>(weights: *const u8, rows: Dot32) -> [__m256; R] {
+    let mut dots = [_mm256_setzero_si256(); R];
+    for pair in 0..4 {
+        // SAFETY: within the 256 or 512 bytes the caller promises.
+        let (low, high) = unsafe { weight_quads::<KIND>(weights, pair) };
+        for (r, dot) in dots.iter_mut().enumerate() {
+            // SAFETY: within the row's 32 activations.
+            let (x, y) = unsafe { (row_quad(rows, r, 2 * pair), row_quad(rows, r, 2 * pair + 1)) };
+            *dot = _mm256_dpbusd_avx_epi32(_mm256_dpbusd_avx_epi32(*dot, low, x), high, y);
+        }
+    }
+    dots.map(|dots| _mm256_cvtepi32_ps(dots))
+}
+
+/// Eight weights of eight outputs, four and four.
+///
+/// # Safety
+/// As [`dot_small`].
+#[inline]
+#[target_feature(enable = "avx2")]
+unsafe fn weight_quads<const KIND: u8>(weights: *const u8, pair: usize) -> (__m256i, __m256i) {
+    // SAFETY: within the 256 or 512 bytes the caller promises.
+    unsafe {
+        match KIND {
+            kind::NIBBLES => nibbles(_mm256_loadu_si256(weights.add(64 * pair).cast())),
+            _ => (
+                _mm256_loadu_si256(weights.add(128 * pair).cast()),
+                _mm256_loadu_si256(weights.add(128 * pair + 64).cast()),
+            ),
+        }
+    }
 }
 
 /// Weights of at most 15: the 16-bit sums of eight pair products, at most 8 * 2 * 15 * 127, do not overflow.
@@ -242,15 +292,7 @@ unsafe fn dot_small<const R: usize, const KIND: u8>(weights: *const u8, rows: Do
     let mut pairs = [_mm256_setzero_si256(); R];
     for pair in 0..4 {
         // SAFETY: within the 256 or 512 bytes the caller promises.
-        let (low, high) = unsafe {
-            match KIND {
-                kind::NIBBLES => nibbles(_mm256_loadu_si256(weights.add(64 * pair).cast())),
-                _ => (
-                    _mm256_loadu_si256(weights.add(128 * pair).cast()),
-                    _mm256_loadu_si256(weights.add(128 * pair + 64).cast()),
-                ),
-            }
-        };
+        let (low, high) = unsafe { weight_quads::<KIND>(weights, pair) };
         for (r, pairs) in pairs.iter_mut().enumerate() {
             // SAFETY: within the row's 32 activations.
             let (x, y) = unsafe { (row_quad(rows, r, 2 * pair), row_quad(rows, r, 2 * pair + 1)) };
@@ -285,7 +327,7 @@ unsafe fn dot_bytes<const R: usize>(weights: *const u8, rows: Dot32) -> [__m256;
     let mut out = [_mm256_setzero_ps(); R];
     for r in 0..R {
         // SAFETY: the caller promises a sum for each row.
-        let sum = unsafe { *rows.sums.add(r * rows.sum_stride) };
+        let sum = unsafe { *rows.sums.add(r) };
         out[r] = _mm256_cvtepi32_ps(_mm256_add_epi32(dots[r], _mm256_set1_epi32(sum << 7)));
     }
     out
@@ -297,7 +339,7 @@ unsafe fn dot_bytes<const R: usize>(weights: *const u8, rows: Dot32) -> [__m256;
 #[target_feature(enable = "avx2")]
 unsafe fn row_quad(rows: Dot32, r: usize, quad: usize) -> __m256i {
     // SAFETY: quad < 8, so the four values lie within the row's 32.
-    unsafe { _mm256_set1_epi32(rows.x.add(r * rows.stride + 4 * quad).cast::<i32>().read_unaligned()) }
+    unsafe { _mm256_set1_epi32(rows.x.add(32 * r + 4 * quad).cast::<i32>().read_unaligned()) }
 }
 
 #[inline]

@@ -204,7 +204,7 @@ unsafe fn dot32<const R: usize, const C: usize, const KIND: u8>(
         for r in 0..R {
             // SAFETY: within the row's 32 activations.
             let (low, high) = unsafe {
-                let x = rows.x.add(r * rows.stride + 8 * pair).cast::<i32>();
+                let x = rows.x.add(32 * r + 8 * pair).cast::<i32>();
                 (_mm512_set1_epi32(x.read_unaligned()), _mm512_set1_epi32(x.add(1).read_unaligned()))
             };
             for c in 0..C {

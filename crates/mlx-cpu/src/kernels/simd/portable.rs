@@ -243,5 +243,5 @@ unsafe fn quad_of<const KIND: u8>(weights: *const u8, quad: usize) -> [u8; 64] {
 #[inline(always)]
 unsafe fn row_quad(rows: Dot32, r: usize, quad: usize) -> [i8; 4] {
     // SAFETY: quad < 8, so the four values lie within the row's 32.
-    unsafe { rows.x.add(r * rows.stride + 4 * quad).cast::<[i8; 4]>().read() }
+    unsafe { rows.x.add(32 * r + 4 * quad).cast::<[i8; 4]>().read() }
 }
