@@ -5,18 +5,24 @@ use std::{cell::Cell, sync::OnceLock};
 pub(crate) use super::simd::Kernel;
 use super::simd::{Portable, Simd};
 #[cfg(target_arch = "x86_64")]
-use super::simd::{avx2::Avx2, avx512::Avx512};
+use super::simd::{amx, avx2::Avx2, avx512::Avx512};
 
-/// An instruction set a kernel is compiled for, lowest first.
+/// An instruction set a kernel is compiled for; of those a machine has, a later one is faster.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
     /// What every processor of the target has; the compiler vectorises.
     Portable,
     /// AVX2 with FMA and F16C.
     Avx2,
+    /// As `Avx2`, with AVX-VNNI.
+    AvxVnni,
     /// AVX-512 F, BW, VL and VNNI.
     Avx512Vnni,
+    /// As `Avx512Vnni`, with quantized products of several rows on AMX.
+    Amx,
 }
+
+const ALL: [Level; 5] = [Level::Portable, Level::Avx2, Level::AvxVnni, Level::Avx512Vnni, Level::Amx];
 
 thread_local! {
     static FORCED: Cell<Option<Level>> = const { Cell::new(None) };
@@ -24,15 +30,16 @@ thread_local! {
 
 /// The level of kernels called from this thread: the best this machine has, unless [`with_level`] lowered it.
 pub fn level() -> Level {
-    FORCED.get().unwrap_or_else(best)
+    static BEST: OnceLock<Level> = OnceLock::new();
+    FORCED.get().unwrap_or_else(|| *BEST.get_or_init(|| best_within(Level::Amx)))
 }
 
 /// All levels this machine can run, lowest first.
 pub fn levels() -> impl Iterator<Item = Level> {
-    [Level::Portable, Level::Avx2, Level::Avx512Vnni].into_iter().filter(|level| *level <= best())
+    ALL.into_iter().filter(|level| level.available())
 }
 
-/// Runs `body` with kernels called from this thread held at `level` or what the machine has, the lower of the two.
+/// Runs `body` with kernels called from this thread held at `level`, or at the best this machine has below it.
 pub fn with_level<T>(level: Level, body: impl FnOnce() -> T) -> T {
     struct Restore(Option<Level>);
     impl Drop for Restore {
@@ -40,48 +47,48 @@ pub fn with_level<T>(level: Level, body: impl FnOnce() -> T) -> T {
             FORCED.set(self.0);
         }
     }
-    let _restore = Restore(FORCED.replace(Some(level.min(best()))));
+    let _restore = Restore(FORCED.replace(Some(best_within(level))));
     body()
 }
 
-fn best() -> Level {
-    static BEST: OnceLock<Level> = OnceLock::new();
-    *BEST.get_or_init(detect)
-}
-
-#[cfg(target_arch = "x86_64")]
-fn detect() -> Level {
-    let avx2 = is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") && is_x86_feature_detected!("f16c");
-    let avx512 = is_x86_feature_detected!("avx512f")
-        && is_x86_feature_detected!("avx512bw")
-        && is_x86_feature_detected!("avx512vl")
-        && is_x86_feature_detected!("avx512vnni");
-    match (avx2, avx512) {
-        (true, true) => Level::Avx512Vnni,
-        (true, false) => Level::Avx2,
-        _ => Level::Portable,
-    }
-}
-
-#[cfg(not(target_arch = "x86_64"))]
-fn detect() -> Level {
-    Level::Portable
+fn best_within(most: Level) -> Level {
+    levels().filter(|level| *level <= most).last().unwrap_or(Level::Portable)
 }
 
 impl Level {
+    #[cfg(target_arch = "x86_64")]
+    fn available(self) -> bool {
+        macro_rules! has {
+            ($($feature:tt)*) => { true $(&& is_x86_feature_detected!($feature))* };
+        }
+        match self {
+            Level::Portable => true,
+            Level::Avx2 => has!("avx2" "fma" "f16c"),
+            Level::AvxVnni => Level::Avx2.available() && has!("avxvnni"),
+            Level::Avx512Vnni => Level::Avx2.available() && has!("avx512f" "avx512bw" "avx512vl" "avx512vnni"),
+            Level::Amx => Level::Avx512Vnni.available() && amx::available(),
+        }
+    }
+
+    #[cfg(not(target_arch = "x86_64"))]
+    fn available(self) -> bool {
+        self == Level::Portable
+    }
+
     /// Runs `kernel` compiled for this level.
     pub(crate) fn run<K: Kernel>(self, kernel: K) -> K::Out {
-        assert!(self <= best(), "this machine has no {self:?}");
+        assert!(self.available(), "this machine has no {self:?}");
         match self {
-            Level::Portable => Portable.call(kernel),
             #[cfg(target_arch = "x86_64")]
-            // SAFETY: `best` is this level or above, so the processor has AVX2, FMA and F16C.
-            Level::Avx2 => unsafe { Avx2::new() }.call(kernel),
+            // SAFETY: the level is there, so the processor has AVX2, FMA and F16C.
+            Level::Avx2 => unsafe { Avx2::<false>::new() }.call(kernel),
             #[cfg(target_arch = "x86_64")]
-            // SAFETY: `best` is this level, so the processor has AVX-512 F, BW, VL and VNNI, AVX2, FMA and F16C.
-            Level::Avx512Vnni => unsafe { Avx512::new() }.call(kernel),
-            #[cfg(not(target_arch = "x86_64"))]
-            Level::Avx2 | Level::Avx512Vnni => unreachable!("the assertion above failed"),
+            // SAFETY: the level is there, so the processor has AVX2, FMA, F16C and AVX-VNNI.
+            Level::AvxVnni => unsafe { Avx2::<true>::new() }.call(kernel),
+            #[cfg(target_arch = "x86_64")]
+            // SAFETY: the level is there, so the processor has AVX-512 F, BW, VL and VNNI, AVX2, FMA and F16C.
+            Level::Avx512Vnni | Level::Amx => unsafe { Avx512::new() }.call(kernel),
+            _ => Portable.call(kernel),
         }
     }
 }

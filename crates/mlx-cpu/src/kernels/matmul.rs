@@ -4,6 +4,8 @@
 //! the same bits alone and in a batch.
 
 mod affine;
+#[cfg(target_arch = "x86_64")]
+mod amx;
 mod dense;
 mod gather;
 mod group;

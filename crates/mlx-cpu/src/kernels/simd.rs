@@ -5,6 +5,8 @@
 //! where the target has no fused multiply-add.
 
 #[cfg(target_arch = "x86_64")]
+pub(crate) mod amx;
+#[cfg(target_arch = "x86_64")]
 pub(crate) mod avx2;
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod avx512;
@@ -90,15 +92,13 @@ pub(crate) mod kind {
     }
 }
 
-/// The int8 activations a tile of rows brings to [`Simd::dot32`]: [`kind::inputs`] values a row, rows `stride` apart, and
-/// the sum of each row's values, rows `sum_stride` apart.
+/// The int8 activations a tile of rows brings to [`Simd::dot32`]: [`kind::inputs`] values a row, row after row, and the
+/// sum of each row's values.
 #[derive(Clone, Copy)]
 #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code, reason = "only AVX2 needs the sums"))]
 pub(crate) struct Dot32 {
     pub x: *const i8,
-    pub stride: usize,
     pub sums: *const i32,
-    pub sum_stride: usize,
 }
 
 /// Work written once over [`Simd`] and compiled for each level. `run` must be `#[inline(always)]`, and so must every

@@ -1,15 +1,18 @@
 //! Weights of integers times activations of two int8: integer dot products, one multiplication for each 32 inputs' scale
 //! (16 where groups are of 16) and one for each group's bias.
 
+#[cfg(target_arch = "x86_64")]
+use super::amx;
 use super::{
     AHEAD, Job, Output, Task, blocks_a_task,
     group::{ANY, BF16, E4M3, E8M0, F16, F32, Shape, Unpack, for_kind},
-    quantize::{Quantized, Tile},
+    quantize::{BAND, Quantized, Tile},
     tasks,
 };
 use crate::kernels::{
     level::{Kernel, Level},
     pool,
+    rows::chunk,
     scratch::Scratch,
     simd::{LANES, Simd, kind},
 };
@@ -17,9 +20,9 @@ use crate::kernels::{
 /// From this many rows on the weights of a block are unpacked once for all rows.
 const MANY_ROWS: usize = 17;
 /// Inputs whose unpacked weights stay in the first-level cache while all rows pass.
-const PANEL: usize = 512;
+pub(super) const PANEL: usize = 512;
 /// Rows whose sums a task keeps at hand.
-const ROW_CHUNK: usize = 256;
+pub(super) const ROW_CHUNK: usize = 256;
 
 pub(super) fn multiply(job: &Job, out: &Output, level: Level) {
     let packed = job.packed;
@@ -27,15 +30,39 @@ pub(super) fn multiply(job: &Job, out: &Output, level: Level) {
     let rows = Quantized::new(&job.x, packed.group(), kind::inputs(kind), level);
     let few = blocks_a_task(job.segments.len() * packed.blocks(), packed.block_bytes(), pool::threads());
     let width = level.run(TileBlocks);
-    let tasks = tasks(job, |rows| if rows < MANY_ROWS { (few, rows) } else { (width, ROW_CHUNK) });
+    let way = |rows: usize| match rows {
+        #[cfg(target_arch = "x86_64")]
+        amx::LEAST_ROWS.. if level == Level::Amx && kind::inputs(kind) == 32 => Way::Tiles,
+        MANY_ROWS.. => Way::Many,
+        _ => Way::Few,
+    };
+    let tasks = tasks(job, |rows| match way(rows) {
+        Way::Few => (few, rows),
+        Way::Many => (width, ROW_CHUNK),
+        #[cfg(target_arch = "x86_64")]
+        Way::Tiles => (few.min(amx::BLOCKS), ROW_CHUNK),
+    });
     pool::run(tasks.len(), |index| {
         let (rows, task) = (&rows, &tasks[index]);
-        if task.rows.len() < MANY_ROWS {
-            level.run(Few { job, out, rows, task });
-        } else {
-            level.run(Many { job, out, rows, task });
+        match way(task.rows.len()) {
+            Way::Few => level.run(Few { job, out, rows, task }),
+            Way::Many => (0..task.blocks.len().div_ceil(width)).for_each(|part| {
+                let blocks = chunk(part, width, task.blocks.len());
+                let blocks = task.blocks.start + blocks.start..task.blocks.start + blocks.end;
+                level.run(Many { job, out, rows, task: &Task { blocks, rows: task.rows.clone(), ..*task } });
+            }),
+            #[cfg(target_arch = "x86_64")]
+            Way::Tiles => level.run(amx::Product { job, out, rows, task }),
         }
     });
+}
+
+/// How some rows are multiplied, by their number.
+enum Way {
+    Few,
+    Many,
+    #[cfg(target_arch = "x86_64")]
+    Tiles,
 }
 
 /// Adds to `acc` the products of `R` rows with `C` blocks of weights over `shape.groups` groups.
@@ -125,7 +152,8 @@ impl Few<'_> {
             let weights = &job.matrix(task.matrix)[block * job.packed.block_bytes()..];
             let mut row = task.rows.start;
             while row < task.rows.end {
-                let rows = (task.rows.end - row).min(S::DECODE_ROWS);
+                // No tile goes past a band of rows.
+                let rows = (task.rows.end - row).min(BAND - row % BAND).min(S::DECODE_ROWS);
                 match rows {
                     1 => s.call(FewTile::<1, KIND, NUMBERS> { weights, shape, out, x, block, row }),
                     2 => s.call(FewTile::<2, KIND, NUMBERS> { weights, shape, out, x, block, row }),
@@ -255,8 +283,9 @@ impl Many<'_> {
     ) {
         let mut row = 0;
         while row < self.task.rows.len() {
-            let rows = (self.task.rows.len() - row).min(S::INT_TILE.0);
-            let tile = self.rows.tile(self.task.rows.start + row, input);
+            let first = self.task.rows.start + row;
+            let rows = (self.task.rows.len() - row).min(BAND - first % BAND).min(S::INT_TILE.0);
+            let tile = self.rows.tile(first, input);
             let sums = &mut sums[row * C * LANES..][..rows * C * LANES];
             // The panel holds the shape's groups, the quantized rows as many inputs from `input` on.
             match rows {

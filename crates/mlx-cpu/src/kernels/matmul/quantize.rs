@@ -1,5 +1,5 @@
-//! Activations as two int8 each: 32 of a row (16 where the weights' groups are of 16) share a scale, the largest of them / 127; what rounding to that scale
-//! leaves over is kept in 254ths of it. One int8 alone costs an answer of 400 tokens seven of them (SmolLM2 against
+//! Activations as two int8 each: a part of a row, 32 of them (16 where the weights' groups are of 16), shares a scale, the
+//! largest of them / 127; what rounding to that scale leaves over is kept in 254ths of it. One int8 alone costs an answer of 400 tokens seven of them (SmolLM2 against
 //! f32), two cost one or two; decoding waits for memory all the same.
 
 use crate::kernels::{
@@ -12,104 +12,134 @@ use crate::kernels::{
 
 /// Rows a task quantizes.
 const ROWS: usize = 8;
+/// Rows that lie together: those of one part side by side. Rows lying one after the other would, at the
+/// usual widths, all fall into the same sets of the first-level cache; and a tile of AMX is 16 rows.
+pub(super) const BAND: usize = 16;
 /// Steps of the low int8 in one of the high.
 const STEPS: f32 = 254.0;
 /// Added and taken off again, it rounds an f32 to whole numbers, ties to even.
 const ROUND: f32 = 12_582_912.0;
 
-/// Quantized rows.
+/// Quantized rows, in bands of [`BAND`]; the last has as many as are left. "rows" below is a band's number of them.
 pub(super) struct Quantized {
-    pub k: usize,
+    m: usize,
+    k: usize,
     /// Inputs that share a weight scale.
     pub group: usize,
-    /// Inputs that share a scale of their own, those of one dot: 32 or 16.
+    /// Inputs that share a scale of their own, those of one dot.
     part: usize,
-    high: Plane,
-    low: Plane,
-    /// [m, k / part]
+    /// High and low int8: for each band [k / part, 2, rows, part].
+    q: Scratch<i8>,
+    /// The sums of each part of `q`: for each band [k / part, 2, rows].
+    sums: Scratch<i32>,
+    /// For each band [k / part, rows].
     scales: Scratch<f32>,
-    /// The sums of scale * (high + low / 254) over a weight group, [m, k / group].
+    /// The sums of scale * (high + low / 254) over a weight group: for each band [k / group, rows].
     totals: Scratch<f32>,
 }
 
-/// One int8 of each activation.
-struct Plane {
-    /// [m, k]
-    q: Scratch<i8>,
-    /// The sums of `q`, [m, k / part].
-    sums: Scratch<i32>,
-}
-
-impl Plane {
-    fn new(m: usize, k: usize, part: usize) -> Plane {
-        Plane { q: Scratch::new(m * k), sums: Scratch::new(m * k / part) }
-    }
-
-    #[inline(always)]
-    fn at(&self, at: usize, part_at: usize, k: usize, parts: usize) -> Dot32 {
-        Dot32 { x: self.q[at..].as_ptr(), stride: k, sums: self.sums[part_at..].as_ptr(), sum_stride: parts }
-    }
-}
-
-/// Some rows of [`Quantized`], from some input on.
+/// Some rows of a band of [`Quantized`], from some input on.
 #[derive(Clone, Copy)]
 pub(super) struct Tile {
-    high: Dot32,
-    low: Dot32,
+    q: *const i8,
+    sums: *const i32,
     scales: *const f32,
     totals: *const f32,
-    /// Dots and weight groups of a row.
-    parts: usize,
-    groups: usize,
+    /// Rows of the band.
+    rows: usize,
 }
 
 impl Quantized {
     pub fn new(x: &Rows, group: usize, part: usize, level: Level) -> Quantized {
         let (m, k) = (x.count, x.width);
         let mut rows = Quantized {
+            m,
             k,
             group,
             part,
-            high: Plane::new(m, k, part),
-            low: Plane::new(m, k, part),
+            q: Scratch::new(2 * m * k),
+            sums: Scratch::new(2 * m * k / part),
             scales: Scratch::new(m * k / part),
             totals: Scratch::new(m * k / group),
         };
         let out = Writer {
-            planes: [&mut rows.high, &mut rows.low].map(|plane| (plane.q.as_mut_ptr(), plane.sums.as_mut_ptr())),
+            q: rows.q.as_mut_ptr(),
+            sums: rows.sums.as_mut_ptr(),
             scales: rows.scales.as_mut_ptr(),
             totals: rows.totals.as_mut_ptr(),
         };
         pool::run(m.div_ceil(ROWS), |task| {
             let out = &out;
-            chunk(task, ROWS, m).for_each(|row| level.run(QuantizeRow { x: x.row(row), group, part, row, out }));
+            chunk(task, ROWS, m).for_each(|row| {
+                let place = Place::new(row, m, k, part);
+                level.run(QuantizeRow { x: x.row(row), group, place, out });
+            });
         });
         rows
     }
 
-    /// The rows from `row` on and their inputs from `input`, the first of a weight group, on.
+    /// The rows from `row` to the end of its band and their inputs from `input`, the first of a weight group, on.
     #[inline(always)]
     pub fn tile(&self, row: usize, input: usize) -> Tile {
-        let at = row * self.k + input;
-        // Shifts, where a division would show in a short row.
-        let (part_at, parts) = if self.part == 32 { (at / 32, self.k / 32) } else { (at / 16, self.k / 16) };
+        let place = Place::new(row, self.m, self.k, self.part);
+        let part = place.part(place.in_parts(input));
         Tile {
-            high: self.high.at(at, part_at, self.k, parts),
-            low: self.low.at(at, part_at, self.k, parts),
-            scales: self.scales[part_at..].as_ptr(),
-            totals: self.totals[at / self.group..].as_ptr(),
-            parts,
-            groups: self.k / self.group,
+            q: self.q[self.part * (2 * part.first + part.row)..].as_ptr(),
+            sums: self.sums[2 * part.first + part.row..].as_ptr(),
+            scales: self.scales[part.first + part.row..].as_ptr(),
+            totals: self.totals[place.total(input / self.group, self.group)..].as_ptr(),
+            rows: place.rows,
         }
     }
 }
 
+/// Where a row lies.
+#[derive(Clone, Copy)]
+struct Place {
+    /// Numbers in the bands before its band, of a plane of one number for each activation.
+    before: usize,
+    /// Rows of its band.
+    rows: usize,
+    /// Its row in the band.
+    row: usize,
+    /// Inputs of a part.
+    part: usize,
+}
+
+/// Where a row's part lies, in parts.
+struct Part {
+    /// Parts before the first of the band's rows with this part.
+    first: usize,
+    row: usize,
+}
+
+impl Place {
+    #[inline(always)]
+    fn new(row: usize, m: usize, k: usize, part: usize) -> Place {
+        let first = row / BAND * BAND;
+        Place { before: first * k, rows: BAND.min(m - first), row: row - first, part }
+    }
+    /// Shifts, where a division would show in a short row.
+    #[inline(always)]
+    fn in_parts(self, inputs: usize) -> usize {
+        if self.part == 32 { inputs / 32 } else { inputs / 16 }
+    }
+    #[inline(always)]
+    fn part(self, index: usize) -> Part {
+        Part { first: self.in_parts(self.before) + index * self.rows, row: self.row }
+    }
+    #[inline(always)]
+    fn total(self, index: usize, group: usize) -> usize {
+        self.before / group + index * self.rows + self.row
+    }
+}
+
 impl Tile {
-    /// The exact products of a part's weights of 16 outputs of `C` blocks with the inputs of part `index` of `R` rows,
-    /// in units of the inputs' scale.
+    /// The exact products of a part's weights of 16 outputs of `C` blocks with part `index` of `R` rows, in units of the
+    /// part's scale.
     ///
     /// # Safety
-    /// Inside the quantized rows, and the weights are there. So it goes for all three.
+    /// Inside the quantized rows of a band, and the weights are there. So it goes for all that follow.
     #[inline(always)]
     pub unsafe fn dot32<S: Simd, const R: usize, const C: usize, const KIND: u8>(
         &self,
@@ -117,41 +147,55 @@ impl Tile {
         weights: [*const u8; C],
         index: usize,
     ) -> [[S::F; C]; R] {
-        let part = |plane: Dot32| {
+        let plane = |plane: usize| {
+            let at = (2 * index + plane) * self.rows;
             // SAFETY: the caller's promise.
-            unsafe { Dot32 { x: plane.x.add(kind::inputs(KIND) * index), sums: plane.sums.add(index), ..plane } }
+            unsafe { Dot32 { x: self.q.add(kind::inputs(KIND) * at), sums: self.sums.add(at) } }
         };
         // SAFETY: the caller's promise.
-        let (mut dots, low) = unsafe {
-            (s.dot32::<R, C, KIND>(weights, part(self.high)), s.dot32::<R, C, KIND>(weights, part(self.low)))
-        };
-        let step = s.splat(1.0 / STEPS);
+        let (high, low) =
+            unsafe { (s.dot32::<R, C, KIND>(weights, plane(0)), s.dot32::<R, C, KIND>(weights, plane(1))) };
+        let mut dots = high;
         for r in 0..R {
             for c in 0..C {
-                dots[r][c] = s.fma(low[r][c], step, dots[r][c]);
+                dots[r][c] = join(s, high[r][c], low[r][c]);
             }
         }
         dots
     }
 
-    /// The scale of a row's inputs of part `index`.
+    /// The high digits of the rows' part `index`, 32 inputs a row, and the low ones.
+    #[cfg(target_arch = "x86_64")]
+    #[inline(always)]
+    pub fn digits(&self, index: usize) -> [*const i8; 2] {
+        let high = self.q.wrapping_add(64 * self.rows * index);
+        [high, high.wrapping_add(32 * self.rows)]
+    }
+
+    /// The scale of a row's part `index`.
     #[inline(always)]
     pub unsafe fn scale(&self, row: usize, index: usize) -> f32 {
         // SAFETY: the caller's promise.
-        unsafe { *self.scales.add(row * self.parts + index) }
+        unsafe { *self.scales.add(self.rows * index + row) }
     }
 
     /// The sum of a row's inputs over weight group `index`.
     #[inline(always)]
     pub unsafe fn total(&self, row: usize, index: usize) -> f32 {
         // SAFETY: the caller's promise.
-        unsafe { *self.totals.add(row * self.groups + index) }
+        unsafe { *self.totals.add(self.rows * index + row) }
     }
 }
 
+/// Products with both int8, in units of the high one's scale.
+#[inline(always)]
+pub(super) fn join<S: Simd>(s: S, high: S::F, low: S::F) -> S::F {
+    s.fma(low, s.splat(1.0 / STEPS), high)
+}
+
 struct Writer {
-    /// Values and sums of high and low.
-    planes: [(*mut i8, *mut i32); 2],
+    q: *mut i8,
+    sums: *mut i32,
     scales: *mut f32,
     totals: *mut f32,
 }
@@ -162,8 +206,7 @@ unsafe impl Sync for Writer {}
 struct QuantizeRow<'a> {
     x: &'a [f32],
     group: usize,
-    part: usize,
-    row: usize,
+    place: Place,
     out: &'a Writer,
 }
 
@@ -172,50 +215,52 @@ impl Kernel for QuantizeRow<'_> {
 
     #[inline(always)]
     fn run<S: Simd>(self, s: S) {
-        let k = self.x.len();
-        for (g, group) in self.x.chunks_exact(self.group).enumerate() {
+        let QuantizeRow { x, group: width, place, out } = self;
+        for (g, group) in x.chunks_exact(width).enumerate() {
             let mut total = 0.0;
-            for (i, x) in group.chunks_exact(self.part).enumerate() {
-                let at = self.row * k + g * self.group + self.part * i;
-                let (a, b) = (s.read(x), if self.part > LANES { s.read(&x[LANES..]) } else { s.zero() });
+            for (i, x) in group.chunks_exact(place.part).enumerate() {
+                let (a, b) = (s.read(x), if place.part > LANES { s.read(&x[LANES..]) } else { s.zero() });
                 let largest = s.largest(s.max(s.abs(a), s.abs(b)));
                 let scale = largest / 127.0;
                 let inverse = s.splat(if largest > 0.0 { 127.0 / largest } else { 0.0 });
                 let (a, b) = (s.mul(a, inverse), s.mul(b, inverse));
-                // SAFETY: `at` is this row's, and the row is this task's; a part's values and one scale and sum fit there.
+                let Part { first, row } = place.part(place.in_parts(g * width) + i);
+                let (high, low) = (2 * first + row, 2 * first + place.rows + row);
+                // SAFETY: these are this row's, and the row is this task's; a part's values, a scale and a sum fit there.
                 unsafe {
-                    let high = store(s, self.out.planes[0], at, self.part, a, b);
-                    let low = store(s, self.out.planes[1], at, self.part, rest(s, a), rest(s, b));
-                    *self.out.scales.add(at / self.part) = scale;
-                    total += scale * (high as f32 + low as f32 / STEPS);
+                    let high = store(s, place.part, [a, b], out.q.add(place.part * high), out.sums.add(high));
+                    let rest = [rest(s, a), rest(s, b)];
+                    let low = store(s, place.part, rest, out.q.add(place.part * low), out.sums.add(low));
+                    *out.scales.add(first + row) = scale;
+                    total += scale * (high + low / STEPS);
                 }
             }
             // SAFETY: as above, with one total a group.
-            unsafe { *self.out.totals.add((self.row * k) / self.group + g) = total }
+            unsafe { *out.totals.add(place.total(g, width)) = total }
         }
     }
 }
 
-/// What rounding to whole numbers leaves over, in 254ths.
+/// Writes a part's digits and their sum, and gives it.
+///
+/// # Safety
+/// There is room for them.
+#[inline(always)]
+unsafe fn store<S: Simd>(s: S, part: usize, [a, b]: [S::F; 2], q: *mut i8, sum: *mut i32) -> f32 {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let mut all = s.store_i8(q, a);
+        if part > LANES {
+            all += s.store_i8(q.add(LANES), b);
+        }
+        *sum = all;
+        all as f32
+    }
+}
+
+/// What rounding to whole numbers leaves over, in steps of the low digit.
 #[inline(always)]
 fn rest<S: Simd>(s: S, x: S::F) -> S::F {
     let rounded = s.sub(s.add(x, s.splat(ROUND)), s.splat(ROUND));
     s.mul(s.sub(x, rounded), s.splat(STEPS))
-}
-
-/// Writes a part, 16 or 32 values, to a plane from `at` on; gives their sum.
-///
-/// # Safety
-/// The plane has room for them and their sum, and nobody else writes there.
-#[inline(always)]
-unsafe fn store<S: Simd>(s: S, (q, sums): (*mut i8, *mut i32), at: usize, part: usize, a: S::F, b: S::F) -> i32 {
-    // SAFETY: the caller's promise.
-    unsafe {
-        let mut sum = s.store_i8(q.add(at), a);
-        if part > LANES {
-            sum += s.store_i8(q.add(at + LANES), b);
-        }
-        *sums.add(at / part) = sum;
-        sum
-    }
 }

@@ -1,15 +1,16 @@
-//! AVX2 with FMA and F16C: 16 lanes are two registers; int8 products go by way of 16-bit pairs.
+//! AVX2 with FMA and F16C: 16 lanes are two registers; int8 products go by way of 16-bit pairs, or with AVX-VNNI by one
+//! instruction.
 
 use std::arch::x86_64::*;
 
 use super::{Dot32, E4M3_BITS, Kernel, LANES, Simd, TWO_TO_120, kind};
 use crate::kernels::pack::E2M1;
 
-/// Proof that the processor has AVX2, FMA and F16C.
+/// Proof that the processor has AVX2, FMA and F16C, and AVX-VNNI too if `VNNI`.
 #[derive(Clone, Copy)]
-pub(crate) struct Avx2(());
+pub(crate) struct Avx2<const VNNI: bool>(());
 
-impl Avx2 {
+impl<const VNNI: bool> Avx2<VNNI> {
     /// # Safety
     /// The processor has the features this type stands for.
     #[inline(always)]
@@ -30,7 +31,7 @@ macro_rules! both {
     };
 }
 
-impl Simd for Avx2 {
+impl<const VNNI: bool> Simd for Avx2<VNNI> {
     type F = V<__m256>;
     type I = V<__m256i>;
     const DECODE_ROWS: usize = 4;
@@ -41,7 +42,12 @@ impl Simd for Avx2 {
     #[inline(always)]
     fn call<K: Kernel>(self, kernel: K) -> K::Out {
         // SAFETY: the token proves that the processor has the features.
-        unsafe { enter(kernel) }
+        unsafe {
+            match VNNI {
+                true => enter_vnni(kernel),
+                false => enter(kernel),
+            }
+        }
     }
     #[inline(always)]
     fn splat(self, x: f32) -> V<__m256> {
@@ -218,7 +224,7 @@ impl Simd for Avx2 {
     #[inline(always)]
     fn prefetch(self, address: *const u8) {
         // SAFETY: a hint, which no address makes fault.
-        unsafe { _mm_prefetch::<_MM_HINT_T0>(address.cast()) }
+        unsafe { _mm_prefetch::<_MM_HINT_T1>(address.cast()) }
     }
     #[inline(always)]
     unsafe fn dot32<const R: usize, const C: usize, const KIND: u8>(
@@ -231,6 +237,7 @@ impl Simd for Avx2 {
             // SAFETY: the caller's promise; the upper eight outputs begin 32 bytes into every 64.
             let (low, high) = unsafe {
                 match KIND {
+                    _ if VNNI => (dot_vnni::<R, KIND>(weights[c], rows), dot_vnni::<R, KIND>(weights[c].add(32), rows)),
                     kind::BYTES => (dot_bytes::<R>(weights[c], rows), dot_bytes::<R>(weights[c].add(32), rows)),
                     _ => (dot_small::<R, KIND>(weights[c], rows), dot_small::<R, KIND>(weights[c].add(32), rows)),
                 }
@@ -246,7 +253,51 @@ impl Simd for Avx2 {
 #[inline(never)]
 #[target_feature(enable = "avx2,fma,f16c")]
 fn enter<K: Kernel>(kernel: K) -> K::Out {
-    kernel.run(Avx2(()))
+    kernel.run(Avx2::<false>(()))
+}
+
+#[inline(never)]
+#[target_feature(enable = "avx2,fma,f16c,avxvnni")]
+fn enter_vnni<K: Kernel>(kernel: K) -> K::Out {
+    kernel.run(Avx2::<true>(()))
+}
+
+/// # Safety
+/// As [`dot_small`].
+#[inline]
+#[target_feature(enable = "avx2,avxvnni")]
+unsafe fn dot_vnni<const R: usize, const KIND: u8>(weights: *const u8, rows: Dot32) -> [__m256; R] {
+    let mut dots = [_mm256_setzero_si256(); R];
+    // SAFETY: the caller's promise; a kind of 16 inputs has two pairs.
+    unsafe {
+        add_vnni::<R, KIND, 0>(&mut dots, weights, rows);
+        add_vnni::<R, KIND, 1>(&mut dots, weights, rows);
+        if kind::inputs(KIND) == 32 {
+            add_vnni::<R, KIND, 2>(&mut dots, weights, rows);
+            add_vnni::<R, KIND, 3>(&mut dots, weights, rows);
+        }
+    }
+    dots.map(|dots| _mm256_cvtepi32_ps(dots))
+}
+
+/// Adds the products of eight inputs.
+///
+/// # Safety
+/// As [`dot_small`], which has this pair.
+#[inline]
+#[target_feature(enable = "avx2,avxvnni")]
+unsafe fn add_vnni<const R: usize, const KIND: u8, const PAIR: usize>(
+    dots: &mut [__m256i; R],
+    weights: *const u8,
+    rows: Dot32,
+) {
+    // SAFETY: the caller's promise.
+    let (low, high) = unsafe { pair_of::<KIND, PAIR>(weights) };
+    for (r, dot) in dots.iter_mut().enumerate() {
+        // SAFETY: within the row's activations.
+        let (x, y) = unsafe { (row_quad::<KIND>(rows, r, 2 * PAIR), row_quad::<KIND>(rows, r, 2 * PAIR + 1)) };
+        *dot = _mm256_dpbusd_avx_epi32(_mm256_dpbusd_avx_epi32(*dot, low, x), high, y);
+    }
 }
 
 /// Weights of at most 63: the 16-bit sums of as many pair products as fit, eight of at most 2 * 15 * 127, four of at most
@@ -314,7 +365,7 @@ unsafe fn add_pair<const R: usize, const KIND: u8, const PAIR: usize>(
     let (low, high) = unsafe { pair_of::<KIND, PAIR>(weights) };
     for (r, sums) in sums.iter_mut().enumerate() {
         // SAFETY: within the row's activations.
-        let (x, y) = unsafe { (row_quad(rows, r, 2 * PAIR), row_quad(rows, r, 2 * PAIR + 1)) };
+        let (x, y) = unsafe { (row_quad::<KIND>(rows, r, 2 * PAIR), row_quad::<KIND>(rows, r, 2 * PAIR + 1)) };
         *sums = _mm256_add_epi16(*sums, _mm256_maddubs_epi16(low, x));
         *sums = _mm256_add_epi16(*sums, _mm256_maddubs_epi16(high, y));
     }
@@ -422,7 +473,7 @@ unsafe fn dot_bytes<const R: usize>(weights: *const u8, rows: Dot32) -> [__m256;
         let magnitude = _mm256_abs_epi8(w);
         for (r, dot) in dots.iter_mut().enumerate() {
             // SAFETY: within the row's 32 activations.
-            let x = unsafe { row_quad(rows, r, quad) };
+            let x = unsafe { row_quad::<{ kind::BYTES }>(rows, r, quad) };
             let pairs = _mm256_maddubs_epi16(magnitude, _mm256_sign_epi8(x, w));
             *dot = _mm256_add_epi32(*dot, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
         }
@@ -430,19 +481,19 @@ unsafe fn dot_bytes<const R: usize>(weights: *const u8, rows: Dot32) -> [__m256;
     let mut out = [_mm256_setzero_ps(); R];
     for r in 0..R {
         // SAFETY: the caller promises a sum for each row.
-        let sum = unsafe { *rows.sums.add(r * rows.sum_stride) };
+        let sum = unsafe { *rows.sums.add(r) };
         out[r] = _mm256_cvtepi32_ps(_mm256_add_epi32(dots[r], _mm256_set1_epi32(sum << 7)));
     }
     out
 }
 
 /// # Safety
-/// Row `r` holds 32 activations.
+/// Row `r` holds this quad.
 #[inline]
 #[target_feature(enable = "avx2")]
-unsafe fn row_quad(rows: Dot32, r: usize, quad: usize) -> __m256i {
-    // SAFETY: quad < 8, so the four values lie within the row's 32.
-    unsafe { _mm256_set1_epi32(rows.x.add(r * rows.stride + 4 * quad).cast::<i32>().read_unaligned()) }
+unsafe fn row_quad<const KIND: u8>(rows: Dot32, r: usize, quad: usize) -> __m256i {
+    // SAFETY: the caller's promise.
+    unsafe { _mm256_set1_epi32(rows.x.add(r * kind::inputs(KIND) + 4 * quad).cast::<i32>().read_unaligned()) }
 }
 
 /// Powers of two of eight bytes.

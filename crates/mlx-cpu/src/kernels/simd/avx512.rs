@@ -243,7 +243,7 @@ unsafe fn add_pair<const R: usize, const C: usize, const KIND: u8, const PAIR: u
     for r in 0..R {
         // SAFETY: within the row's activations.
         let (low, high) = unsafe {
-            let x = rows.x.add(r * rows.stride + 8 * PAIR).cast::<i32>();
+            let x = rows.x.add(r * kind::inputs(KIND) + 8 * PAIR).cast::<i32>();
             (_mm512_set1_epi32(x.read_unaligned()), _mm512_set1_epi32(x.add(1).read_unaligned()))
         };
         for c in 0..C {

@@ -220,7 +220,7 @@ unsafe fn products<T: Copy + From<i16> + Into<i32> + std::ops::AddAssign, const 
     let mut sums = [T::from(0); 64];
     for quad in 0..kind::inputs(KIND) / 4 {
         // SAFETY: the caller's promise; the quad is one of the kind's.
-        let (w, x) = unsafe { (quad_of::<KIND>(weights, quad), row_quad(rows, r, quad)) };
+        let (w, x) = unsafe { (quad_of::<KIND>(weights, quad), row_quad::<KIND>(rows, r, quad)) };
         let x: [i16; 16] = std::array::from_fn(|i| i16::from(x[i % 4]));
         for part in 0..4 {
             for i in 0..16 {
@@ -268,7 +268,7 @@ unsafe fn quad_of<const KIND: u8>(weights: *const u8, quad: usize) -> [u8; 64] {
 /// # Safety
 /// Row `r` holds this quad.
 #[inline(always)]
-unsafe fn row_quad(rows: Dot32, r: usize, quad: usize) -> [i8; 4] {
+unsafe fn row_quad<const KIND: u8>(rows: Dot32, r: usize, quad: usize) -> [i8; 4] {
     // SAFETY: the caller's promise.
-    unsafe { rows.x.add(r * rows.stride + 4 * quad).cast::<[i8; 4]>().read() }
+    unsafe { rows.x.add(r * kind::inputs(KIND) + 4 * quad).cast::<[i8; 4]>().read() }
 }
