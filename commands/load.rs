@@ -11,7 +11,7 @@ use mettle::{
 };
 
 use crate::{
-    args::{Device, Pull, Sources},
+    args::{Device, KvBits, Pull, Sources},
     error::Failure,
 };
 
@@ -43,6 +43,11 @@ pub async fn load(name: Option<&str>, sources: &Sources, device: &Device, limits
     let checkpoint = Arc::new(Checkpoint::open(&path)?);
     let options = Options {
         precision: if device.exact { Precision::Exact } else { Precision::Fast },
+        kv_bits: match device.kv_bits {
+            KvBits::Sixteen => mlx::KvBits::Sixteen,
+            KvBits::Eight => mlx::KvBits::Eight,
+            KvBits::Four => mlx::KvBits::Four,
+        },
         own_ops: device.own_ops,
         threads: device.threads.map(|threads| threads as usize),
     };

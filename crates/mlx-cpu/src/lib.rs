@@ -8,18 +8,21 @@ mod attend;
 mod glue;
 pub mod kernels;
 mod op;
+mod pages;
 mod recurrent;
 mod sample;
 mod weights;
 
-pub use attend::{Attend, Rope, attend};
+pub use attend::{Attend, Growth, Part, QkNorm, Rope, attend};
 pub use glue::{embedding, matmul, rms_norm, silu_mul};
 pub use kernels::{
+    kv::Format as KvFormat,
     matmul::Mode,
     pack::Float,
     pool::{set_threads, threads},
 };
 pub use op::Error;
+pub use pages::Pages;
 pub use recurrent::{gated_delta, short_conv};
 pub use sample::{Adjustment, Sample, sample};
 pub use weights::{Affine, Weights};

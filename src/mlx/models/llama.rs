@@ -1,5 +1,6 @@
 //! Llama (Touvron et al. 2023) and the models of its shape: Mistral, SmolLM2 and many others.
 
+use mlx_cpu::Part;
 use mlx_rs::Array;
 
 use super::{Architecture, Model};
@@ -111,12 +112,7 @@ impl Block {
         Ok(Block {
             attention_norm: RmsNorm::load(&at.at("input_layernorm"), dim, config.rms_norm_eps()?)?,
             qkv: Linear::from_matrices(&parts, qkv)?,
-            attention: Attention {
-                heads,
-                rope: shared.rope.clone(),
-                window: window(config, index)?,
-                backend: at.backend(),
-            },
+            attention: Attention::new(heads, None, shared.rope.clone(), window(config, index)?, at.backend())?,
             output: Linear::load(&attention.at("o_proj"), query * heads.dim, dim)?,
             mlp_norm: RmsNorm::load(&at.at("post_attention_layernorm"), dim, config.rms_norm_eps()?)?,
             mlp: GatedMlp::load(&at.at("mlp"), dim, config.count("intermediate_size")?)?,
@@ -124,22 +120,21 @@ impl Block {
     }
 
     fn forward(&self, x: &Array, batch: &Batch, states: &mut [&mut State], layer: usize) -> Result<Array, Error> {
-        let [q, k, v] = self.project(&self.attention_norm.forward(x)?)?;
-        let attended = self.attention.forward([&q, &k, &v], batch, states, layer)?;
+        let normed = self.attention_norm.forward(x)?;
+        let projected = self.qkv.iter().map(|linear| linear.forward(&normed)).collect::<Result<Vec<Array>, Error>>()?;
+        let attended = self.attention.forward(self.parts(&projected), batch, states, layer)?;
         let x = self.output.forward_onto(&attended, x)?;
         self.mlp.forward_onto(&self.mlp_norm.forward(&x)?, &x)
     }
 
-    fn project(&self, x: &Array) -> Result<[Array; 3], Error> {
+    /// Queries, keys and values, which lie in one array or in three.
+    fn parts<'a>(&self, projected: &'a [Array]) -> [Part<'a>; 3] {
         let Heads { query, kv, dim } = self.attention.heads;
-        let parts = match &self.qkv[..] {
-            [joined] => {
-                let cuts = [(query * dim) as i32, ((query + kv) * dim) as i32];
-                joined.forward(x)?.split_at_indices(&cuts, 1)?
-            }
-            each => each.iter().map(|linear| linear.forward(x)).collect::<Result<Vec<Array>, Error>>()?,
-        };
-        parts.try_into().map_err(|_| Error("queries, keys and values are three; this is a bug".into()))
+        let part = |array, start| Part { array, start, stride: dim };
+        match projected {
+            [q, k, v] => [part(q, 0), part(k, 0), part(v, 0)],
+            joined => [0, query * dim, (query + kv) * dim].map(|start| part(&joined[0], start)),
+        }
     }
 }
 

@@ -3,7 +3,8 @@
 //! The delta layers remember a fixed-size state instead of keys and values, so a sequence of this model can be
 //! continued where it ended but not cut shorter.
 
-use mlx_rs::{Array, ops};
+use mlx_cpu::Part;
+use mlx_rs::{Array, ops, ops::indexing::TryIndexOp};
 
 use super::{Architecture, Model};
 use crate::mlx::{
@@ -110,8 +111,6 @@ struct GatedAttention {
     q: Linear,
     k: Linear,
     v: Linear,
-    q_norm: RmsNorm,
-    k_norm: RmsNorm,
     attention: Attention,
     output: Linear,
 }
@@ -126,13 +125,13 @@ impl GatedAttention {
             None => config.number("partial_rotary_factor")?,
         };
         let rotated = (head as f64 * rotated.unwrap_or(0.25)) as usize;
+        let norm = |name| RmsNorm::load_shifted(&at.at(name), head, config.rms_norm_eps()?, shift);
+        let norms = Some([norm("q_norm")?, norm("k_norm")?]);
         Ok(GatedAttention {
             q: Linear::load(&at.at("q_proj"), dim, 2 * query * head)?,
             k: Linear::load(&at.at("k_proj"), dim, heads.kv * head)?,
             v: Linear::load(&at.at("v_proj"), dim, heads.kv * head)?,
-            q_norm: RmsNorm::load_shifted(&at.at("q_norm"), head, config.rms_norm_eps()?, shift)?,
-            k_norm: RmsNorm::load_shifted(&at.at("k_norm"), head, config.rms_norm_eps()?, shift)?,
-            attention: Attention { heads, rope: Rope::load(config, rotated)?, window: None, backend: at.backend() },
+            attention: Attention::new(heads, norms, Rope::load(config, rotated)?, None, at.backend())?,
             output: Linear::load(&at.at("o_proj"), query * head, dim)?,
         })
     }
@@ -146,13 +145,13 @@ impl GatedAttention {
         layer: usize,
     ) -> Result<Array, Error> {
         let Heads { query, dim, .. } = self.attention.heads;
-        let (query, dim) = (query as i32, dim as i32);
         // Every head's queries are followed by its gates.
-        let mut halves = self.q.forward(x)?.reshape(&[-1, query, 2 * dim])?.split_at_indices(&[dim], 2)?.into_iter();
-        let mut half = || halves.next().expect("two halves").reshape(&[-1, query * dim]);
-        let (q, gate) = (half()?, half()?);
-        let (q, k) = (self.q_norm.forward(&q)?, self.k_norm.forward(&self.k.forward(x)?)?);
-        let attended = self.attention.forward([&q, &k, &self.v.forward(x)?], batch, states, layer)?;
+        let (q, k, v) = (self.q.forward(x)?, self.k.forward(x)?, self.v.forward(x)?);
+        let part = |array, stride| Part { array, start: 0, stride };
+        let attended =
+            self.attention.forward([part(&q, 2 * dim), part(&k, dim), part(&v, dim)], batch, states, layer)?;
+        let (query, dim) = (query as i32, dim as i32);
+        let gate = q.reshape(&[-1, query, 2 * dim])?.try_index((.., .., dim..))?.reshape(&[-1, query * dim])?;
         self.output.forward_onto(&attended.multiply(ops::sigmoid(gate)?)?, residual)
     }
 }

@@ -1,8 +1,9 @@
 //! Grouped-query attention over what each sequence remembers, causal, with an optional sliding window.
 
+use mlx_cpu::Part;
 use mlx_rs::{Array, fast, fast::ScaledDotProductAttentionMask as Mask, ops::indexing::TryIndexOp};
 
-use super::{Kv, Layer, Rope, State, cache::PAGE};
+use super::{Kv, Layer, RmsNorm, Rope, State};
 use crate::mlx::{
     Backend, Error,
     batch::{Batch, Segment, joined},
@@ -18,64 +19,104 @@ pub struct Heads {
     pub dim: usize,
 }
 
-/// Rotates, remembers and attends. The projections around it belong to the model.
+/// Norms, rotates, remembers and attends. The projections around it belong to the model.
 pub struct Attention {
     pub heads: Heads,
-    pub rope: Rope,
-    /// A token sees this many positions, itself included; `None` sees all before it.
-    pub window: Option<usize>,
     pub backend: Backend,
+    /// Of each head's queries and keys, before the rotation.
+    norms: Option<[RmsNorm; 2]>,
+    rope: Rope,
+    /// A token sees this many positions, itself included; `None` sees all before it.
+    window: Option<usize>,
+    /// What our CPU kernel needs to know.
+    kernel: Option<mlx_cpu::Attend>,
 }
 
 impl Attention {
-    /// Queries `[tokens, query * dim]`, keys and values `[tokens, kv * dim]`, not rotated yet → `[tokens, query * dim]`.
-    /// Appends keys and values to layer `layer` of each sequence's state.
+    pub fn new(
+        heads: Heads,
+        norms: Option<[RmsNorm; 2]>,
+        rope: Rope,
+        window: Option<usize>,
+        backend: Backend,
+    ) -> Result<Attention, Error> {
+        let mut attention = Attention { heads, backend, norms, rope, window, kernel: None };
+        if let Backend::Cpu { kv, .. } = backend {
+            attention.kernel = Some(mlx_cpu::Attend {
+                heads: heads.query,
+                kv_heads: heads.kv,
+                dim: heads.dim,
+                scale: attention.scale(),
+                norm: attention.norms.as_ref().map(|[q, k]| q.kernel(k)).transpose()?,
+                rope: attention.rope.kernel(),
+                window,
+                sinks: None,
+                soft_cap: None,
+                format: kv,
+            });
+        }
+        Ok(attention)
+    }
+
+    /// Queries, keys and values of all tokens, not normed nor rotated yet → `[tokens, query * dim]`. Appends keys and
+    /// values to layer `layer` of each sequence's state.
     pub fn forward(
         &self,
-        [q, k, v]: [&Array; 3],
+        parts: [Part; 3],
         batch: &Batch,
         states: &mut [&mut State],
         layer: usize,
     ) -> Result<Array, Error> {
-        let mut outputs = Vec::with_capacity(batch.segments.len());
-        for (segment, state) in batch.segments.iter().zip(states) {
-            let Layer::Attention(kv) = &mut state.layers[layer] else {
-                return Err(Error(format!("layer {layer} has no keys and values; this is a bug")));
-            };
-            let (q, k, v) = (segment.of(q)?, segment.of(k)?, segment.of(v)?);
-            outputs.push(match kv {
-                Kv::Pages(pages) => self.paged([&q, &k, &v], pages, segment.offset)?,
-                Kv::Whole(_) => self.whole([&q, &k, &v], kv, segment)?,
-            });
+        let kvs = states.iter_mut().map(|state| match &mut state.layers[layer] {
+            Layer::Attention(kv) => Ok(kv),
+            Layer::Recurrent(_) => Err(Error(format!("layer {layer} has no keys and values; this is a bug"))),
+        });
+        let kvs = kvs.collect::<Result<Vec<&mut Kv>, Error>>()?;
+        match &self.kernel {
+            Some(kernel) => {
+                let mut sequences = Vec::with_capacity(kvs.len());
+                for (segment, kv) in batch.segments.iter().zip(kvs) {
+                    let Kv::Pages(pages) = kv else { return Err(Error("a CPU keeps pages; this is a bug".into())) };
+                    sequences.push(mlx_cpu::Growth { tokens: segment.length, pages });
+                }
+                Ok(mlx_cpu::attend(kernel, parts, None, sequences)?)
+            }
+            None => {
+                let [q, k, v] = self.normed(parts)?;
+                let whole = |(segment, kv): (&Segment, &mut Kv)| {
+                    self.whole([&segment.of(&q)?, &segment.of(&k)?, &segment.of(&v)?], kv, segment)
+                };
+                joined(batch.segments.iter().zip(kvs).map(whole).collect::<Result<_, Error>>()?)
+            }
         }
-        joined(outputs)
     }
 
     fn scale(&self) -> f32 {
         (self.heads.dim as f32).powf(-0.5)
     }
 
-    /// One kernel rotates, writes into the pages and attends.
-    fn paged(&self, [q, k, v]: [&Array; 3], pages: &mut Vec<Array>, offset: usize) -> Result<Array, Error> {
-        let rope =
-            self.rope.kernel(self.backend).ok_or_else(|| Error("pages are for the CPU; this is a bug".into()))?;
-        let settings = mlx_cpu::Attend {
-            heads: self.heads.query,
-            kv_heads: self.heads.kv,
-            dim: self.heads.dim,
-            page: PAGE,
-            offset,
-            scale: self.scale(),
-            window: self.window,
-            rope,
-            half: self.backend == Backend::Cpu { mode: mlx_cpu::Mode::Fast },
+    /// Queries, keys and values as arrays of their own, `[tokens, heads * dim]`, by MLX's ops.
+    fn normed(&self, parts: [Part; 3]) -> Result<[Array; 3], Error> {
+        let Heads { query, kv, dim } = self.heads;
+        let own = |part: Part, heads: usize| -> Result<Array, Error> {
+            let (start, stride) = (part.start as i32, part.stride as i32);
+            let last = start + (heads as i32 - 1) * stride;
+            if stride == dim as i32 {
+                return Ok(part.array.try_index((.., start..last + dim as i32))?);
+            }
+            let whole = part.array.try_index((.., start..start + heads as i32 * stride))?;
+            let by_head = whole.reshape(&[-1, heads as i32, stride])?.try_index((.., .., ..dim as i32))?;
+            Ok(by_head.reshape(&[-1, (heads * dim) as i32])?)
         };
-        let (output, grown) = mlx_cpu::attend(settings, q, k, v, std::mem::take(pages))?;
-        *pages = grown;
-        Ok(output)
+        let [q, k, v] = parts;
+        let (q, k, v) = (own(q, query)?, own(k, kv)?, own(v, kv)?);
+        Ok(match &self.norms {
+            Some([q_norm, k_norm]) => [q_norm.forward(&q)?, k_norm.forward(&k)?, v],
+            None => [q, k, v],
+        })
     }
 
-    /// The same by MLX's own ops.
+    /// Attention of one sequence by MLX's own ops.
     fn whole(&self, [q, k, v]: [&Array; 3], kv: &mut Kv, segment: &Segment) -> Result<Array, Error> {
         let Heads { query, kv: kv_heads, dim } = self.heads;
         let (length, dim) = (segment.length as i32, dim as i32);

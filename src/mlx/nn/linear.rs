@@ -108,7 +108,7 @@ impl Form {
     fn new(matrix: Matrix, backend: Backend) -> Result<Form, Error> {
         let Matrix { n, k, data } = &matrix;
         match (backend, data) {
-            (Backend::Cpu { mode }, _) => Ok(Form::Packed { weights: pack(&matrix)?, mode }),
+            (Backend::Cpu { mode, .. }, _) => Ok(Form::Packed { weights: pack(&matrix)?, mode }),
             (Backend::Mlx { activations }, Data::Affine(affine)) => {
                 let [weights, scales, biases] = affine_arrays(affine, [*n, *k], activations)?;
                 Ok(Form::Affine { weights, scales, biases, group: affine.group as i32, bits: affine.bits as i32 })

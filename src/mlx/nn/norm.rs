@@ -1,5 +1,7 @@
 //! Root mean square norm (Zhang and Sennrich 2019).
 
+use std::sync::Arc;
+
 use mlx_rs::{Array, fast};
 
 use crate::mlx::{Backend, Error, weights::Weights};
@@ -25,6 +27,15 @@ impl RmsNorm {
     /// A norm without a weight.
     pub fn plain(backend: Backend, dim: usize, eps: f32) -> RmsNorm {
         RmsNorm { weight: None, dim, eps, backend }
+    }
+
+    /// The weights of this norm of queries and of one of keys, for our CPU kernel.
+    pub(super) fn kernel(&self, keys: &RmsNorm) -> Result<mlx_cpu::QkNorm, Error> {
+        let values = |norm: &RmsNorm| -> Result<Arc<[f32]>, Error> {
+            let Some(weight) = &norm.weight else { return Ok(vec![1.0; norm.dim].into()) };
+            Ok(weight.to_vec_exact::<f32>().map_err(|error| Error(error.to_string()))?.into())
+        };
+        Ok(mlx_cpu::QkNorm { q: values(self)?, k: values(keys)?, eps: self.eps })
     }
 
     /// `[tokens, features]`, where features is a multiple of `dim`: each `dim` of them are normed on their own.

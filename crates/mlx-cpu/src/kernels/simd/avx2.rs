@@ -35,7 +35,7 @@ impl Simd for Avx2 {
     const DECODE_ROWS: usize = 4;
     const INT_TILE: (usize, usize) = (4, 1);
     const FLOAT_TILE: (usize, usize) = (6, 1);
-    const SCORE_TILE: (usize, usize) = (2, 2);
+    const SCORE_TILE: (usize, usize) = (6, 1);
 
     #[inline(always)]
     fn call<K: Kernel>(self, kernel: K) -> K::Out {
@@ -175,6 +175,14 @@ impl Simd for Avx2 {
             let sum = _mm_add_epi32(_mm256_castsi256_si128(sum), _mm256_extracti128_si256::<1>(sum));
             let sum = _mm_add_epi32(sum, _mm_shuffle_epi32::<0b01_00_11_10>(sum));
             _mm_cvtsi128_si32(sum).wrapping_add(_mm_extract_epi32::<1>(sum))
+        }
+    }
+    #[inline(always)]
+    unsafe fn load_i8(self, from: *const i8) -> V<__m256i> {
+        // SAFETY: the caller promises 16 bytes.
+        unsafe {
+            let bytes = _mm_loadu_si128(from.cast());
+            V(_mm256_cvtepi8_epi32(bytes), _mm256_cvtepi8_epi32(_mm_srli_si128::<8>(bytes)))
         }
     }
     #[inline(always)]
