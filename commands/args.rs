@@ -176,9 +176,24 @@ pub struct Device {
     /// Compute in f32 throughout: slower, and what references are compared with
     #[arg(long)]
     pub exact: bool,
+    /// Bits a remembered key or value takes: 8 halves the memory of long contexts with next to no loss, 4 halves it
+    /// again and shows
+    #[arg(long, value_name = "BITS", default_value = "16", conflicts_with = "exact")]
+    pub kv_bits: KvBits,
     /// Compute with MLX's own ops even on a CPU, where they are slow
     #[arg(long, hide = true)]
     pub own_ops: bool,
+}
+
+/// What `--kv-bits` may be.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub enum KvBits {
+    #[value(name = "16")]
+    Sixteen,
+    #[value(name = "8")]
+    Eight,
+    #[value(name = "4")]
+    Four,
 }
 
 /// Where models come from. The variables are the ones other tools of the hub use.

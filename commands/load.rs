@@ -11,7 +11,7 @@ use mettle::{
 };
 
 use crate::{
-    args::{Device, Pull, Sources},
+    args::{Device, KvBits, Pull, Sources},
     error::Failure,
 };
 
@@ -64,6 +64,11 @@ impl Opened {
     pub fn start(&self, device: &Device, limits: Limits) -> Result<Engine, Failure> {
         let options = Options {
             precision: if device.exact { Precision::Exact } else { Precision::Fast },
+            kv_bits: match device.kv_bits {
+                KvBits::Sixteen => mlx::KvBits::Sixteen,
+                KvBits::Eight => mlx::KvBits::Eight,
+                KvBits::Four => mlx::KvBits::Four,
+            },
             own_ops: device.own_ops,
             threads: device.threads.map(|threads| threads as usize),
         };

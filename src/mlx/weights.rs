@@ -136,8 +136,10 @@ impl<'a> Weights<'a> {
         if let Some(float) = float(&tensor.dtype) {
             return Ok(Matrix { n, k, data: Data::Dense { float, values: bytes } });
         }
-        let exact = [Backend::Cpu { mode: mlx_cpu::Mode::Exact }, Backend::Mlx { activations: Float::F32 }];
-        let plain = if exact.contains(&self.backend()) { Float::F32 } else { Float::F16 };
+        let plain = match self.backend() {
+            Backend::Cpu { mode: mlx_cpu::Mode::Exact, .. } | Backend::Mlx { activations: Float::F32 } => Float::F32,
+            _ => Float::F16,
+        };
         gguf::matrix(tensor.dtype.name(), [n, k], &bytes, plain).ok_or_else(|| {
             Error(format!(
                 "{} is stored as {}, which mettle does not read; take a file in one of {}",

@@ -5,6 +5,7 @@
 //! with any number of threads: that is what lets a server promise that batching and caching change nothing.
 
 mod attend;
+mod attention_layer;
 mod delta_net;
 mod experts;
 mod feed_forward;
@@ -14,17 +15,20 @@ mod linear;
 mod memory;
 mod norm;
 mod op;
+mod pages;
 mod sample;
 mod ssm;
 mod weights;
 
-pub use attend::{Attend, Rope, attend};
+pub use attend::{Attend, Growth, Part, QkNorm, Rope, attend};
+pub use attention_layer::{AttentionLayer, attention_layer};
 pub use delta_net::{DeltaNet, DeltaSequence, delta_net};
 pub use experts::{combine, gather_matmul, route};
 pub use feed_forward::{FeedForward, feed_forward};
 pub use glue::embedding;
 pub use kernels::{
     gate::Activation,
+    kv::Format as KvFormat,
     matmul::Mode,
     pack::{Float, Micro},
     pool::{set_threads, threads},
@@ -32,6 +36,7 @@ pub use kernels::{
 pub use linear::{Joined, Linear, linear};
 pub use norm::{LayerNorm, Norm, layer_norm, rms_norm};
 pub use op::Error;
+pub use pages::Pages;
 pub use sample::{Adjustment, Sample, sample};
 pub use ssm::{Decay, ssm};
 pub use weights::{Affine, SmallFloats, Weights};

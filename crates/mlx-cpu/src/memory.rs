@@ -26,7 +26,8 @@ unsafe impl Sync for Block {}
 
 impl Block {
     fn new(bytes: usize) -> Block {
-        let layout = Layout::from_size_align(bytes.next_multiple_of(LARGE), LARGE).expect("memory fits an address space");
+        let layout =
+            Layout::from_size_align(bytes.next_multiple_of(LARGE), LARGE).expect("memory fits an address space");
         // SAFETY: the layout has a size above zero.
         let start = unsafe { alloc_zeroed(layout) };
         if start.is_null() {

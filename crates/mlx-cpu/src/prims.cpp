@@ -107,20 +107,16 @@ struct Copy {
   size_t bytes;
 };
 
-// The number of handles to an array, which MLX keeps to itself: an explicit instantiation may name what is private.
-template <auto Description>
-struct Handles {
-  friend long handles(const mx::array& a) { return (a.*Description).use_count(); }
-};
-long handles(const mx::array& a);
-template struct Handles<&mx::array::array_desc_>;
-
 class Kernel : public mx::Primitive {
  public:
   Kernel(mx::Stream stream, std::shared_ptr<void> kernel, const char* name, std::vector<int> donors)
       : Primitive(stream), kernel_(std::move(kernel)), name_(name), donors_(std::move(donors)) {}
 
   void eval_cpu(const std::vector<mx::array>& inputs, std::vector<mx::array>& outputs) override {
+    // Every output holds the inputs, though one is enough for what is left to do: a donor's buffer is taken over only
+    // where it is held once.
+    for (auto& out : outputs)
+      if (&out.inputs() != &inputs) out.inputs().clear();
     std::vector<Copy> copies;
     for (size_t i = 0; i < outputs.size(); i++) {
       auto& out = outputs[i];
@@ -132,8 +128,7 @@ class Kernel : public mx::Primitive {
       const auto& in = inputs[donor];
       if (!in.flags().row_contiguous || in.nbytes() != out.nbytes())
         throw std::invalid_argument("mlx-cpu: a donor must be contiguous and as large as its output");
-      // Each of our outputs holds our inputs, which `is_donatable` takes for other owners.
-      if (handles(in) == static_cast<long>(outputs.size()) && in.data_shared_ptr().use_count() == 1) {
+      if (in.is_donatable()) {
         out.copy_shared_buffer(in);
       } else {
         allocate(out);

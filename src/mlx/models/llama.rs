@@ -9,7 +9,8 @@ use crate::{
         Error,
         batch::Batch,
         config::Config,
-        nn::{Attention, Embedding, GatedMlp, Heads, Kv, Layer, Linear, Qkv, RmsNorm, Rope, State},
+        nn::{Attention, AttentionParts, Embedding, GatedMlp, Heads, Linear, RmsNorm, Rope, State, qkv},
+        quant::Matrix,
         weights::{Source, Weights},
     },
 };
@@ -31,10 +32,7 @@ struct Llama {
 }
 
 struct Block {
-    attention_norm: RmsNorm,
-    qkv: Qkv,
     attention: Attention,
-    output: Linear,
     mlp: GatedMlp,
 }
 
@@ -93,31 +91,30 @@ impl Block {
         let Shared { config, heads, gguf, .. } = *shared;
         let (dim, query) = (config.count("hidden_size")?, heads.query);
         let attention = at.at("self_attn");
+        let eps = config.rms_norm_eps()?;
         // GGUF stores the rows of a head pair by pair; here they are two halves.
-        let qkv = Qkv::load_ordered(&attention, dim, heads, |matrix| match gguf {
+        let order = |matrix: Matrix| match gguf {
             true => matrix.rows_from(|row| paired(row, heads.dim)),
             false => matrix,
-        })?;
-        let mlp_norm = RmsNorm::load(&at.at("post_attention_layernorm"), dim, config.rms_norm_eps()?)?;
-        Ok(Block {
-            attention_norm: RmsNorm::load(&at.at("input_layernorm"), dim, config.rms_norm_eps()?)?,
-            qkv,
-            attention: Attention {
-                heads,
-                rope: shared.rope.clone(),
-                window: window(config, index)?,
-                backend: at.backend(),
-            },
+        };
+        let attention = Attention::new(AttentionParts {
+            heads,
+            norm: RmsNorm::load(&at.at("input_layernorm"), dim, eps)?,
+            projections: qkv(&attention, dim, heads, order)?,
+            head_norms: None,
+            rope: shared.rope.clone(),
+            window: window(config, index)?,
+            gated: false,
             output: Linear::load(&attention.at("o_proj"), query * heads.dim, dim)?,
-            mlp: GatedMlp::load(&at.at("mlp"), mlp_norm, dim, config.count("intermediate_size")?)?,
-        })
+            backend: at.backend(),
+        })?;
+        let norm = RmsNorm::load(&at.at("post_attention_layernorm"), dim, eps)?;
+        let mlp = GatedMlp::load(&at.at("mlp"), norm, dim, config.count("intermediate_size")?)?;
+        Ok(Block { attention, mlp })
     }
 
     fn forward(&self, x: &Array, batch: &Batch, states: &mut [&mut State], layer: usize) -> Result<Array, Error> {
-        let [q, k, v] = self.qkv.forward(&self.attention_norm.forward(x)?)?;
-        let attended = self.attention.forward([&q, &k, &v], batch, states, layer)?;
-        let x = self.output.forward_onto(&attended, x)?;
-        self.mlp.forward(&x)
+        self.mlp.forward(&self.attention.forward(x, batch, states, layer)?)
     }
 }
 
@@ -152,7 +149,7 @@ impl Model for Llama {
     }
 
     fn fresh(&self) -> Result<State, Error> {
-        let layers = self.blocks.iter().map(|block| Layer::Attention(Kv::empty(block.attention.backend)));
+        let layers = self.blocks.iter().map(|block| block.attention.fresh());
         Ok(State { length: 0, layers: layers.collect() })
     }
 

@@ -7,7 +7,7 @@ use crate::mlx::{
     Error,
     batch::Batch,
     config::Config,
-    nn::{Attention, Embedding, GatedMlp, Heads, Kv, Layer, Linear, Qkv, RmsNorm, Rope, State},
+    nn::{Attention, AttentionParts, Embedding, GatedMlp, Heads, Linear, RmsNorm, Rope, State, qkv},
     weights::{Source, Weights},
 };
 
@@ -24,10 +24,7 @@ struct Qwen3 {
 }
 
 struct Block {
-    attention_norm: RmsNorm,
-    qkv: Qkv,
     attention: Attention,
-    output: Linear,
     mlp: GatedMlp,
 }
 
@@ -75,21 +72,25 @@ impl Block {
     fn load(at: &Weights, config: Config, heads: Heads, rope: Rope, index: usize) -> Result<Block, Error> {
         let (dim, eps) = (config.count("hidden_size")?, config.rms_norm_eps()?);
         let attention = at.at("self_attn");
-        let mlp_norm = RmsNorm::load(&at.at("post_attention_layernorm"), dim, eps)?;
-        Ok(Block {
-            attention_norm: RmsNorm::load(&at.at("input_layernorm"), dim, eps)?,
-            qkv: Qkv::load(&attention, dim, heads)?.normed(&attention, eps)?,
-            attention: Attention { heads, rope, window: window(config, index)?, backend: at.backend() },
+        let head_norm = |name: &str| RmsNorm::load(&attention.at(name), heads.dim, eps);
+        let attention = Attention::new(AttentionParts {
+            heads,
+            norm: RmsNorm::load(&at.at("input_layernorm"), dim, eps)?,
+            projections: qkv(&attention, dim, heads, |matrix| matrix)?,
+            head_norms: Some([head_norm("q_norm")?, head_norm("k_norm")?]),
+            rope,
+            window: window(config, index)?,
+            gated: false,
             output: Linear::load(&attention.at("o_proj"), heads.query * heads.dim, dim)?,
-            mlp: GatedMlp::load(&at.at("mlp"), mlp_norm, dim, config.count("intermediate_size")?)?,
-        })
+            backend: at.backend(),
+        })?;
+        let norm = RmsNorm::load(&at.at("post_attention_layernorm"), dim, eps)?;
+        let mlp = GatedMlp::load(&at.at("mlp"), norm, dim, config.count("intermediate_size")?)?;
+        Ok(Block { attention, mlp })
     }
 
     fn forward(&self, x: &Array, batch: &Batch, states: &mut [&mut State], layer: usize) -> Result<Array, Error> {
-        let [q, k, v] = self.qkv.forward(&self.attention_norm.forward(x)?)?;
-        let attended = self.attention.forward([&q, &k, &v], batch, states, layer)?;
-        let x = self.output.forward_onto(&attended, x)?;
-        self.mlp.forward(&x)
+        self.mlp.forward(&self.attention.forward(x, batch, states, layer)?)
     }
 }
 
@@ -107,7 +108,7 @@ impl Model for Qwen3 {
     }
 
     fn fresh(&self) -> Result<State, Error> {
-        let layers = self.blocks.iter().map(|block| Layer::Attention(Kv::empty(block.attention.backend)));
+        let layers = self.blocks.iter().map(|block| block.attention.fresh());
         Ok(State { length: 0, layers: layers.collect() })
     }
 

@@ -3,14 +3,16 @@
 //! The delta layers remember a fixed-size state instead of keys and values, so a sequence of this model can be
 //! continued where it ended but not cut shorter.
 
-use mlx_rs::{Array, ops};
+use mlx_rs::Array;
 
 use super::{Architecture, Model};
 use crate::mlx::{
     Error,
     batch::Batch,
     config::Config,
-    nn::{Attention, DeltaNet, Embedding, GatedMlp, Heads, Joined, Kv, Layer, Linear, RmsNorm, Rope, State},
+    nn::{
+        Attention, AttentionParts, DeltaNet, Embedding, GatedMlp, Heads, Joined, Layer, Linear, RmsNorm, Rope, State,
+    },
     weights::{Source, Weights},
 };
 
@@ -36,7 +38,7 @@ struct Block {
 }
 
 enum Mixer {
-    Attention(GatedAttention),
+    Attention(Attention),
     Delta(DeltaNet),
 }
 
@@ -83,7 +85,7 @@ impl Block {
         let every = config.optional_count("full_attention_interval")?.unwrap_or(4);
         let norm = RmsNorm::load_shifted(&at.at("input_layernorm"), dim, config.rms_norm_eps()?, shift)?;
         let mixer = match (index + 1).is_multiple_of(every) {
-            true => Mixer::Attention(GatedAttention::load(&at.at("self_attn"), norm, config, shift)?),
+            true => Mixer::Attention(gated_attention(&at.at("self_attn"), norm, config, shift)?),
             false => Mixer::Delta(DeltaNet::load(&at.at("linear_attn"), norm, config)?),
         };
         let mlp_norm = RmsNorm::load_shifted(&at.at("post_attention_layernorm"), dim, config.rms_norm_eps()?, shift)?;
@@ -99,55 +101,30 @@ impl Block {
     }
 }
 
-/// Full attention whose output is gated by a second half of the query projection, with the norm in front of it and the
-/// residual around both.
-struct GatedAttention {
-    norm: RmsNorm,
-    /// Queries with their gates, keys, values.
-    projections: Joined,
-    q_norm: RmsNorm,
-    k_norm: RmsNorm,
-    attention: Attention,
-    output: Linear,
-}
-
-impl GatedAttention {
-    fn load(at: &Weights, norm: RmsNorm, config: Config, shift: f32) -> Result<GatedAttention, Error> {
-        let (dim, query) = (config.count("hidden_size")?, config.count("num_attention_heads")?);
-        let head = config.optional_count("head_dim")?.unwrap_or(dim / query);
-        let heads = Heads { query, kv: config.count("num_key_value_heads")?, dim: head };
-        let rotated = match config.object("rope_parameters").map(|rope| rope.number("partial_rotary_factor")) {
-            Some(factor) => factor?,
-            None => config.number("partial_rotary_factor")?,
-        };
-        let rotated = (head as f64 * rotated.unwrap_or(0.25)) as usize;
-        let parts = [
-            (at.at("q_proj"), 2 * query * head),
-            (at.at("k_proj"), heads.kv * head),
-            (at.at("v_proj"), heads.kv * head),
-        ];
-        Ok(GatedAttention {
-            norm,
-            projections: Joined::load(&parts, dim)?,
-            q_norm: RmsNorm::load_shifted(&at.at("q_norm"), head, config.rms_norm_eps()?, shift)?,
-            k_norm: RmsNorm::load_shifted(&at.at("k_norm"), head, config.rms_norm_eps()?, shift)?,
-            attention: Attention { heads, rope: Rope::load(config, rotated)?, window: None, backend: at.backend() },
-            output: Linear::load(&at.at("o_proj"), query * head, dim)?,
-        })
-    }
-
-    fn forward(&self, x: &Array, batch: &Batch, states: &mut [&mut State], layer: usize) -> Result<Array, Error> {
-        let Heads { query, dim, .. } = self.attention.heads;
-        let (query, dim) = (query as i32, dim as i32);
-        let parts = self.projections.forward(&self.norm.forward(x)?)?;
-        // Every head's queries are followed by its gates.
-        let mut halves = parts[0].reshape(&[-1, query, 2 * dim])?.split_at_indices(&[dim], 2)?.into_iter();
-        let mut half = || halves.next().expect("two halves").reshape(&[-1, query * dim]);
-        let (q, gate) = (half()?, half()?);
-        let (q, k) = (self.q_norm.forward(&q)?, self.k_norm.forward(&parts[1])?);
-        let attended = self.attention.forward([&q, &k, &parts[2]], batch, states, layer)?;
-        self.output.forward_onto(&attended.multiply(ops::sigmoid(gate)?)?, x)
-    }
+/// Full attention whose output is gated by a second half of the query projection.
+fn gated_attention(at: &Weights, norm: RmsNorm, config: Config, shift: f32) -> Result<Attention, Error> {
+    let (dim, query) = (config.count("hidden_size")?, config.count("num_attention_heads")?);
+    let head = config.optional_count("head_dim")?.unwrap_or(dim / query);
+    let heads = Heads { query, kv: config.count("num_key_value_heads")?, dim: head };
+    let rotated = match config.object("rope_parameters").map(|rope| rope.number("partial_rotary_factor")) {
+        Some(factor) => factor?,
+        None => config.number("partial_rotary_factor")?,
+    };
+    let rotated = (head as f64 * rotated.unwrap_or(0.25)) as usize;
+    let head_norm = |name: &str| RmsNorm::load_shifted(&at.at(name), head, config.rms_norm_eps()?, shift);
+    let parts =
+        [(at.at("q_proj"), 2 * query * head), (at.at("k_proj"), heads.kv * head), (at.at("v_proj"), heads.kv * head)];
+    Attention::new(AttentionParts {
+        heads,
+        norm,
+        projections: Joined::load(&parts, dim)?,
+        head_norms: Some([head_norm("q_norm")?, head_norm("k_norm")?]),
+        rope: Rope::load(config, rotated)?,
+        window: None,
+        gated: true,
+        output: Linear::load(&at.at("o_proj"), query * head, dim)?,
+        backend: at.backend(),
+    })
 }
 
 impl Model for Qwen {
@@ -165,7 +142,7 @@ impl Model for Qwen {
 
     fn fresh(&self) -> Result<State, Error> {
         let layer = |block: &Block| match &block.mixer {
-            Mixer::Attention(attention) => Ok(Layer::Attention(Kv::empty(attention.attention.backend))),
+            Mixer::Attention(attention) => Ok(attention.fresh()),
             Mixer::Delta(delta) => Ok(Layer::Recurrent(delta.fresh()?)),
         };
         Ok(State { length: 0, layers: self.blocks.iter().map(layer).collect::<Result<_, Error>>()? })

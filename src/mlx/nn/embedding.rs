@@ -26,7 +26,7 @@ impl Embedding {
     pub fn load(at: &Weights, vocabulary: usize, dim: usize) -> Result<Embedding, Error> {
         let matrix = at.matrix(vocabulary, dim)?;
         let form = match (at.backend(), &matrix.data) {
-            (Backend::Cpu { mode }, _) => Form::Packed { weights: pack(&matrix)?, mode },
+            (Backend::Cpu { mode, .. }, _) => Form::Packed { weights: pack(&matrix)?, mode },
             (Backend::Mlx { activations }, Data::Affine(affine)) => {
                 let [weights, scales, biases] = affine_arrays(affine, [vocabulary, dim], activations)?;
                 let (group, bits) = (affine.group as i32, affine.bits as i32);

@@ -36,7 +36,7 @@ impl Linear {
     fn new(matrix: Matrix, bias: Option<Vec<f32>>, backend: Backend) -> Result<Linear, Error> {
         let Matrix { n, k, data } = &matrix;
         let activations = match backend {
-            Backend::Cpu { mode } => {
+            Backend::Cpu { mode, .. } => {
                 let bias = bias.map(Into::into);
                 return Ok(Linear::Cpu(mlx_cpu::Linear { weights: pack(&matrix)?, bias, mode }));
             }

@@ -13,17 +13,15 @@ mod embedding;
 mod linear;
 mod mlp;
 mod norm;
-mod qkv;
 mod rope;
 
-pub use attention::{Attention, Heads};
+pub use attention::{Attention, AttentionParts, Heads, qkv};
 pub use cache::{Kv, Layer, Recurrent, State};
 pub use delta_net::DeltaNet;
 pub use embedding::Embedding;
 pub use linear::{Joined, Linear};
 pub use mlp::GatedMlp;
 pub use norm::RmsNorm;
-pub use qkv::Qkv;
 pub use rope::Rope;
 
 use conv::ShortConv;

@@ -40,6 +40,15 @@ impl RmsNorm {
         })
     }
 
+    /// The weights of this norm of queries and of one of keys, for our CPU kernel.
+    pub(super) fn kernel(&self, keys: &RmsNorm) -> Result<mlx_cpu::QkNorm, Error> {
+        let (RmsNorm::Cpu(q), RmsNorm::Cpu(k)) = (self, keys) else {
+            return Err(Error("a CPU's norms are its kernels'; this is a bug".into()));
+        };
+        let weight = |norm: &mlx_cpu::Norm| norm.weight.clone().unwrap_or_else(|| vec![1.0; norm.dim].into());
+        Ok(mlx_cpu::QkNorm { q: weight(q), k: weight(k), eps: q.eps })
+    }
+
     /// `[tokens, features]`, where features is a multiple of `dim`: each `dim` of them are normed on their own.
     pub fn forward(&self, x: &Array) -> Result<Array, Error> {
         let (weight, dim, eps) = match self {

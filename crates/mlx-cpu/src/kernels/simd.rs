@@ -118,7 +118,7 @@ pub(crate) trait Simd: Copy + Send + Sync + 'static {
     const INT_TILE: (usize, usize);
     /// Rows and blocks of the f32 tile.
     const FLOAT_TILE: (usize, usize);
-    /// Rows and vectors of positions, or of values, of attention's tiles.
+    /// Most sums that attention's tiles keep in registers, and most vectors of positions or of features among them.
     const SCORE_TILE: (usize, usize);
 
     /// Runs a kernel in a function of its own, compiled for this level. A register tile is worth one: the compiler
@@ -159,9 +159,11 @@ pub(crate) trait Simd: Copy + Send + Sync + 'static {
     /// Rounds each lane to nearest, ties to even, and stores it as i8; gives the sum of what was stored.
     /// The lanes lie within -127..=127 or are not numbers.
     unsafe fn store_i8(self, to: *mut i8, a: Self::F) -> i32;
+    /// Reads 16 bytes as i8, sign-extended to 32 bits.
+    unsafe fn load_i8(self, from: *const i8) -> Self::I;
     /// Reads 64 bytes as 16 little-endian u32.
     unsafe fn load_u32(self, from: *const u8) -> Self::I;
-    /// (a >> shift) & mask, as f32.
+    /// (a >> shift) & mask, taken as i32, as f32.
     fn bits_to_f32<const SHIFT: u32>(self, a: Self::I, mask: u32) -> Self::F;
     /// Reads 16 bytes as the powers of two of [`e8m0`](super::pack::e8m0).
     unsafe fn load_e8m0(self, from: *const u8) -> Self::F;

@@ -37,7 +37,7 @@ impl<const VNNI: bool> Simd for Avx2<VNNI> {
     const DECODE_ROWS: usize = 4;
     const INT_TILE: (usize, usize) = (4, 1);
     const FLOAT_TILE: (usize, usize) = (6, 1);
-    const SCORE_TILE: (usize, usize) = (2, 2);
+    const SCORE_TILE: (usize, usize) = (6, 1);
 
     #[inline(always)]
     fn call<K: Kernel>(self, kernel: K) -> K::Out {
@@ -182,6 +182,14 @@ impl<const VNNI: bool> Simd for Avx2<VNNI> {
             let sum = _mm_add_epi32(_mm256_castsi256_si128(sum), _mm256_extracti128_si256::<1>(sum));
             let sum = _mm_add_epi32(sum, _mm_shuffle_epi32::<0b01_00_11_10>(sum));
             _mm_cvtsi128_si32(sum).wrapping_add(_mm_extract_epi32::<1>(sum))
+        }
+    }
+    #[inline(always)]
+    unsafe fn load_i8(self, from: *const i8) -> V<__m256i> {
+        // SAFETY: the caller promises 16 bytes.
+        unsafe {
+            let bytes = _mm_loadu_si128(from.cast());
+            V(_mm256_cvtepi8_epi32(bytes), _mm256_cvtepi8_epi32(_mm_srli_si128::<8>(bytes)))
         }
     }
     #[inline(always)]

@@ -32,7 +32,7 @@ impl Simd for Avx512 {
     const DECODE_ROWS: usize = 8;
     const INT_TILE: (usize, usize) = (6, 2);
     const FLOAT_TILE: (usize, usize) = (12, 2);
-    const SCORE_TILE: (usize, usize) = (6, 4);
+    const SCORE_TILE: (usize, usize) = (24, 4);
 
     #[inline(always)]
     fn call<K: Kernel>(self, kernel: K) -> K::Out {
@@ -144,6 +144,11 @@ impl Simd for Avx512 {
             _mm_storeu_si128(to.cast(), _mm512_cvtepi32_epi8(rounded));
             _mm512_reduce_add_epi32(rounded)
         }
+    }
+    #[inline(always)]
+    unsafe fn load_i8(self, from: *const i8) -> __m512i {
+        // SAFETY: the caller promises 16 bytes.
+        unsafe { _mm512_cvtepi8_epi32(_mm_loadu_si128(from.cast())) }
     }
     #[inline(always)]
     unsafe fn load_u32(self, from: *const u8) -> __m512i {

@@ -145,6 +145,11 @@ impl Simd for Portable {
         sum
     }
     #[inline(always)]
+    unsafe fn load_i8(self, from: *const i8) -> V<u32> {
+        // SAFETY: the caller promises 16 bytes.
+        lanes(|i| i32::from(unsafe { *from.add(i) }) as u32)
+    }
+    #[inline(always)]
     unsafe fn load_u32(self, from: *const u8) -> V<u32> {
         // SAFETY: the caller promises 64 bytes.
         lanes(|i| u32::from_le(unsafe { from.cast::<u32>().add(i).read_unaligned() }))
