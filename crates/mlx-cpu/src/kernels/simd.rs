@@ -161,6 +161,12 @@ pub(crate) trait Simd: Copy + Send + Sync + 'static {
     unsafe fn store_i8(self, to: *mut i8, a: Self::F) -> i32;
     /// Reads 16 bytes as i8, sign-extended to 32 bits.
     unsafe fn load_i8(self, from: *const i8) -> Self::I;
+    /// [`Simd::store_i8`] of 32 values.
+    #[inline(always)]
+    unsafe fn store_i8x2(self, to: *mut i8, a: Self::F, b: Self::F) -> i32 {
+        // SAFETY: the caller's promise.
+        unsafe { self.store_i8(to, a) + self.store_i8(to.add(LANES), b) }
+    }
     /// Reads 64 bytes as 16 little-endian u32.
     unsafe fn load_u32(self, from: *const u8) -> Self::I;
     /// (a >> shift) & mask, taken as i32, as f32.

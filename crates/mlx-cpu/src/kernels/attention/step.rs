@@ -8,7 +8,7 @@ use crate::kernels::{
     kv::{self, Layout},
     level::{Kernel, level},
     norm, pool,
-    rope::Rotation,
+    rope::{Angles, Rotation},
     rows::{Heads, HeadsMut, SharedHeads},
     scratch::Scratch,
     simd::Simd,
@@ -163,25 +163,40 @@ impl Kernel for WritePage<'_> {
         let mut angles = op.rotation.angles();
         let mut scratch = Scratch::<f32>::new(2 * dim);
         let (normed, key) = scratch.split_at_mut(dim);
-        let mut turn = |x: &[f32], weight: Option<&[f32]>, angles: &_, out: &mut [f32]| match (op.norm, weight) {
-            (Some(norm), Some(weight)) => {
-                norm::rms_norm_one(s, x, weight, norm.eps, normed);
-                op.rotation.turn(s, normed, angles, out);
-            }
-            _ => op.rotation.turn(s, x, angles, out),
-        };
         for (token, place) in tokens.zip(place..) {
             let position = op.positions.map_or([place as i32; 3], |positions| positions[token]);
             op.rotation.fill(s, position, &mut angles);
             for head in 0..op.q.heads {
                 // SAFETY: each token is one task's.
                 let out = unsafe { q.vector(token, head) };
-                turn(op.q.vector(token, head), op.norm.map(|norm| norm.q), &angles, out);
+                let norm = op.norm.map(|norm| (norm.q, norm.eps));
+                turn(s, &op.rotation, op.q.vector(token, head), norm, &angles, normed, out);
             }
             for head in 0..op.k.heads {
-                turn(op.k.vector(token, head), op.norm.map(|norm| norm.k), &angles, key);
+                let norm = op.norm.map(|norm| (norm.k, norm.eps));
+                turn(s, &op.rotation, op.k.vector(token, head), norm, &angles, normed, key);
                 kv::write(s, &op.layout, bytes, head, place % op.layout.positions, key, op.v.vector(token, head));
             }
         }
+    }
+}
+
+/// A head's queries or keys, normed where `norm` has weights and an epsilon, and turned.
+#[inline(always)]
+fn turn<S: Simd>(
+    s: S,
+    rotation: &Rotation,
+    x: &[f32],
+    norm: Option<(&[f32], f32)>,
+    angles: &Angles,
+    normed: &mut [f32],
+    out: &mut [f32],
+) {
+    match norm {
+        Some((weight, eps)) => {
+            norm::rms_norm_one(s, x, weight, eps, normed);
+            rotation.turn(s, normed, angles, out);
+        }
+        None => rotation.turn(s, x, angles, out),
     }
 }

@@ -203,7 +203,10 @@ impl Tiles for ScoreTiles {
             let (mut q, mut keys) = (self.q.add(row), self.keys.from.add(at));
             let mut sums = [[s.zero(); V]; R];
             for _ in 0..self.dim {
-                let k: [S::F; V] = std::array::from_fn(|v| s.load(keys.add(v * LANES)));
+                let mut k = [s.zero(); V];
+                for v in 0..V {
+                    k[v] = s.load(keys.add(v * LANES));
+                }
                 for r in 0..R {
                     let q = s.splat(*q.add(r));
                     for v in 0..V {
@@ -246,10 +249,17 @@ impl Tiles for ValueTiles {
         unsafe {
             let (weights, mut values) = (self.weights.add(row * STRIDE), self.values.from.add(at));
             let to = self.to.add(row * self.wide + at);
-            let mut sums: [[S::F; V]; R] =
-                std::array::from_fn(|r| std::array::from_fn(|v| s.load(to.add(r * self.wide + v * LANES))));
+            let mut sums = [[s.zero(); V]; R];
+            for r in 0..R {
+                for v in 0..V {
+                    sums[r][v] = s.load(to.add(r * self.wide + v * LANES));
+                }
+            }
             for position in 0..self.count {
-                let value: [S::F; V] = std::array::from_fn(|v| s.load(values.add(v * LANES)));
+                let mut value = [s.zero(); V];
+                for v in 0..V {
+                    value[v] = s.load(values.add(v * LANES));
+                }
                 for r in 0..R {
                     let weight = s.splat(*weights.add(r * STRIDE + position));
                     for v in 0..V {

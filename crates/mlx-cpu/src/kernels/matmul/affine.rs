@@ -148,6 +148,11 @@ impl Few<'_> {
     #[inline(always)]
     fn blocks_of<S: Simd, const KIND: u8, const NUMBERS: u8>(self, s: S, shape: Shape) {
         let Few { job, out, rows: x, task } = self;
+        // What is looked ahead for afterwards begins further on.
+        let first = job.matrix(task.matrix)[task.blocks.start * job.packed.block_bytes()..].as_ptr();
+        for line in (0..AHEAD).step_by(64) {
+            s.prefetch(first.wrapping_add(line));
+        }
         for block in task.blocks.clone() {
             let weights = &job.matrix(task.matrix)[block * job.packed.block_bytes()..];
             let mut row = task.rows.start;

@@ -249,12 +249,8 @@ impl Kernel for QuantizeRow<'_> {
 unsafe fn store<S: Simd>(s: S, part: usize, [a, b]: [S::F; 2], q: *mut i8, sum: *mut i32) -> f32 {
     // SAFETY: the caller's promise.
     unsafe {
-        let mut all = s.store_i8(q, a);
-        if part > LANES {
-            all += s.store_i8(q.add(LANES), b);
-        }
-        *sum = all;
-        all as f32
+        *sum = if part > LANES { s.store_i8x2(q, a, b) } else { s.store_i8(q, a) };
+        *sum as f32
     }
 }
 

@@ -335,7 +335,11 @@ unsafe fn dot_small<const R: usize, const KIND: u8>(weights: *const u8, rows: Do
                 add_pair::<R, KIND, 1>(&mut first, weights, rows);
                 add_pair::<R, KIND, 2>(&mut last, weights, rows);
                 add_pair::<R, KIND, 3>(&mut last, weights, rows);
-                std::array::from_fn(|r| _mm256_cvtepi32_ps(_mm256_add_epi32(widened(first[r]), widened(last[r]))))
+                let mut dots = [_mm256_setzero_ps(); R];
+                for r in 0..R {
+                    dots[r] = _mm256_cvtepi32_ps(_mm256_add_epi32(widened(first[r]), widened(last[r])));
+                }
+                dots
             }
             _ => {
                 let mut pairs = [_mm256_setzero_si256(); R];

@@ -151,6 +151,16 @@ impl Simd for Avx512 {
         unsafe { _mm512_cvtepi8_epi32(_mm_loadu_si128(from.cast())) }
     }
     #[inline(always)]
+    unsafe fn store_i8x2(self, to: *mut i8, a: __m512, b: __m512) -> i32 {
+        // SAFETY: the caller promises room for 32 values.
+        unsafe {
+            let (a, b) = (_mm512_cvtps_epi32(a), _mm512_cvtps_epi32(b));
+            _mm_storeu_si128(to.cast(), _mm512_cvtepi32_epi8(a));
+            _mm_storeu_si128(to.add(16).cast(), _mm512_cvtepi32_epi8(b));
+            _mm512_reduce_add_epi32(_mm512_add_epi32(a, b))
+        }
+    }
+    #[inline(always)]
     unsafe fn load_u32(self, from: *const u8) -> __m512i {
         // SAFETY: the caller promises 64 bytes.
         unsafe { _mm512_loadu_si512(from.cast()) }
