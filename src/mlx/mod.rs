@@ -67,8 +67,7 @@ pub fn load(checkpoint: &Checkpoint, options: Options) -> Result<Runner, Error> 
 
 /// The CPU's own primitives where MLX's default device is a CPU; MLX's ops otherwise.
 fn backend(checkpoint: &Checkpoint, options: Options) -> Result<Backend, Error> {
-    let on_cpu = matches!(mlx_rs::Device::try_default()?.get_type()?, mlx_rs::DeviceType::Cpu);
-    if on_cpu && !options.own_ops {
+    if on_cpu()? && !options.own_ops {
         let mode = match options.precision {
             Precision::Fast => mlx_cpu::Mode::Fast,
             Precision::Exact => mlx_cpu::Mode::Exact,
@@ -80,6 +79,11 @@ fn backend(checkpoint: &Checkpoint, options: Options) -> Result<Backend, Error> 
         Precision::Fast => stored_as(checkpoint),
     };
     Ok(Backend::Mlx { activations })
+}
+
+/// Whether MLX's default device is a CPU.
+fn on_cpu() -> Result<bool, Error> {
+    Ok(matches!(mlx_rs::Device::try_default()?.get_type()?, mlx_rs::DeviceType::Cpu))
 }
 
 /// The 16-bit format of the checkpoint's floats: what its model was trained or converted to run in.

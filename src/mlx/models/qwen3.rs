@@ -1,4 +1,5 @@
-//! Qwen 3 (Yang et al. 2025): a llama whose queries and keys are normed head by head.
+//! Qwen 3 (Yang et al. 2025): a llama whose queries and keys are normed head by head. `qwen3_moe.rs`
+//! puts experts in the place of its feed-forward blocks.
 
 use mlx_rs::Array;
 
@@ -7,14 +8,22 @@ use crate::mlx::{
     Error,
     batch::Batch,
     config::Config,
-    nn::{Attention, Embedding, GatedMlp, Heads, Kv, Layer, Linear, Qkv, RmsNorm, Rope, State},
+    nn::{Attention, Embedding, FeedForward, GatedMlp, Heads, Kv, Layer, Linear, Qkv, RmsNorm, Rope, State},
     weights::{Source, Weights},
 };
 
-pub const ARCHITECTURE: Architecture =
-    Architecture { names: &["qwen3"], unused: &[], load: |source, config| Ok(Box::new(Qwen3::load(source, config)?)) };
+pub const ARCHITECTURE: Architecture = Architecture {
+    names: &["qwen3"],
+    unused: &[],
+    load: |source, config| {
+        let mlp = |at: &Weights, _| {
+            GatedMlp::load(at, config.count("hidden_size")?, config.count("intermediate_size")?).map(FeedForward::Dense)
+        };
+        Ok(Box::new(Qwen3::load(source, config, mlp)?))
+    },
+};
 
-struct Qwen3 {
+pub(super) struct Qwen3 {
     embedding: Embedding,
     blocks: Vec<Block>,
     norm: RmsNorm,
@@ -29,11 +38,16 @@ struct Block {
     attention: Attention,
     output: Linear,
     mlp_norm: RmsNorm,
-    mlp: GatedMlp,
+    mlp: FeedForward,
 }
 
 impl Qwen3 {
-    fn load(source: &Source, config: Config) -> Result<Qwen3, Error> {
+    /// `mlp` loads the feed-forward part of the layer of an index.
+    pub fn load(
+        source: &Source,
+        config: Config,
+        mlp: impl Fn(&Weights, usize) -> Result<FeedForward, Error>,
+    ) -> Result<Qwen3, Error> {
         let (dim, vocabulary) = (config.count("hidden_size")?, config.count("vocab_size")?);
         let root = source.root();
         let model = root.at("model");
@@ -42,7 +56,15 @@ impl Qwen3 {
         let head = embedding.head(&root.at("lm_head"), tied, dim, vocabulary)?;
         let heads = heads(config)?;
         let rope = Rope::load(config, heads.dim)?;
-        let block = |index| Block::load(&model.at("layers").at(index), config, heads, rope.clone(), index);
+        let block = |index| {
+            let at = model.at("layers").at(index);
+            Block::load(
+                &at,
+                config,
+                Attention { heads, rope: rope.clone(), window: window(config, index)?, backend: at.backend() },
+                mlp(&at.at("mlp"), index)?,
+            )
+        };
         Ok(Qwen3 {
             blocks: (0..config.count("num_hidden_layers")?).map(block).collect::<Result<_, Error>>()?,
             norm: RmsNorm::load(&model.at("norm"), dim, config.rms_norm_eps()?)?,
@@ -73,16 +95,16 @@ fn window(config: Config, index: usize) -> Result<Option<usize>, Error> {
 }
 
 impl Block {
-    fn load(at: &Weights, config: Config, heads: Heads, rope: Rope, index: usize) -> Result<Block, Error> {
+    fn load(at: &Weights, config: Config, attention: Attention, mlp: FeedForward) -> Result<Block, Error> {
         let (dim, eps) = (config.count("hidden_size")?, config.rms_norm_eps()?);
-        let attention = at.at("self_attn");
+        let (self_attn, heads) = (at.at("self_attn"), attention.heads);
         Ok(Block {
             attention_norm: RmsNorm::load(&at.at("input_layernorm"), dim, eps)?,
-            qkv: Qkv::load(&attention, dim, heads)?.normed(&attention, eps)?,
-            attention: Attention { heads, rope, window: window(config, index)?, backend: at.backend() },
-            output: Linear::load(&attention.at("o_proj"), heads.query * heads.dim, dim)?,
+            qkv: Qkv::load(&self_attn, dim, heads)?.normed(&self_attn, eps)?,
+            attention,
+            output: Linear::load(&self_attn.at("o_proj"), heads.query * heads.dim, dim)?,
             mlp_norm: RmsNorm::load(&at.at("post_attention_layernorm"), dim, eps)?,
-            mlp: GatedMlp::load(&at.at("mlp"), dim, config.count("intermediate_size")?)?,
+            mlp,
         })
     }
 

@@ -108,7 +108,7 @@ impl Form {
     fn new(matrix: Matrix, backend: Backend) -> Result<Form, Error> {
         let Matrix { n, k, data } = &matrix;
         match (backend, data) {
-            (Backend::Cpu { mode }, _) => Ok(Form::Packed { weights: pack(&matrix)?, mode }),
+            (Backend::Cpu { mode }, _) => Ok(Form::Packed { weights: pack(&matrix, 1)?, mode }),
             (Backend::Mlx { activations }, Data::Affine(affine)) => {
                 let [weights, scales, biases] = affine_arrays(affine, [*n, *k], activations)?;
                 Ok(Form::Affine { weights, scales, biases, group: affine.group as i32, bits: affine.bits as i32 })
@@ -117,6 +117,7 @@ impl Form {
                 let weight = from_bytes(values, &[*n as i32, *k as i32], float.mlx())?;
                 Ok(Form::Dense { weight: weight.as_dtype(activations.mlx())? })
             }
+            (Backend::Mlx { .. }, Data::SmallFloats(_)) => unreachable!("for_mlx left none"),
         }
     }
 
@@ -135,24 +136,32 @@ impl Form {
     }
 }
 
-/// Packs a matrix for the CPU kernels.
-pub(super) fn pack(matrix: &Matrix) -> Result<mlx_cpu::Weights, Error> {
+/// Packs a matrix for the CPU kernels, or a stack of `matrices`.
+pub(super) fn pack(matrix: &Matrix, matrices: usize) -> Result<mlx_cpu::Weights, Error> {
     let float = |float: &Float| match float {
         Float::F32 => mlx_cpu::Float::F32,
         Float::F16 => mlx_cpu::Float::F16,
         Float::BF16 => mlx_cpu::Float::BF16,
     };
+    let (n, k) = (matrix.n / matrices, matrix.k);
     Ok(match &matrix.data {
-        Data::Dense { float: stored, values } => mlx_cpu::Weights::dense(matrix.n, matrix.k, float(stored), values),
+        Data::Dense { float: stored, values } => mlx_cpu::Weights::dense(n, k, float(stored), values),
         Data::Affine(affine) => mlx_cpu::Weights::affine(&mlx_cpu::Affine {
-            n: matrix.n,
-            k: matrix.k,
+            n,
+            k,
             bits: affine.bits,
             group: affine.group,
             float: float(&affine.float),
             weights: &affine.weights,
             scales: &affine.scales,
             biases: &affine.biases,
+        })?,
+        Data::SmallFloats(floats) => mlx_cpu::Weights::small_floats(&mlx_cpu::SmallFloats {
+            n,
+            k,
+            format: floats.format,
+            weights: &floats.codes,
+            scales: &floats.scales,
         })?,
     })
 }

@@ -2,7 +2,7 @@
 
 use mlx_rs::{Array, ops};
 
-use super::Linear;
+use super::{Linear, Moe};
 use crate::mlx::{Backend, Error, weights::Weights};
 
 pub struct GatedMlp {
@@ -35,6 +35,22 @@ impl GatedMlp {
             parts => (parts[0].forward(x)?, parts[1].forward(x)?),
         };
         self.down.forward_onto(&silu_mul(self.backend, &gate, &up)?, residual)
+    }
+}
+
+/// What follows attention in a block: one network for all tokens, or experts.
+pub enum FeedForward {
+    Dense(GatedMlp),
+    Experts(Moe),
+}
+
+impl FeedForward {
+    /// `residual + network(x)`, all `[tokens, dim]`.
+    pub fn forward_onto(&self, x: &Array, residual: &Array) -> Result<Array, Error> {
+        match self {
+            FeedForward::Dense(mlp) => mlp.forward_onto(x, residual),
+            FeedForward::Experts(moe) => moe.forward_onto(x, residual),
+        }
     }
 }
 

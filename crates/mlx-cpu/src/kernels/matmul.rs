@@ -5,6 +5,7 @@
 
 mod affine;
 mod dense;
+mod direct;
 mod gather;
 mod group;
 mod quantize;
