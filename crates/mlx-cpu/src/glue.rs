@@ -6,6 +6,7 @@ use mlx_rs::Array;
 use crate::{
     Error, Weights,
     kernels::{
+        gate::{self, Activation},
         pack,
         rows::{Heads, Rows, RowsMut},
     },
@@ -53,4 +54,19 @@ pub fn embedding(weights: &Weights, ids: &Array) -> Result<Array, Error> {
 pub(crate) fn heads(rows: Rows, dim: usize) -> Heads {
     let Rows { data, count, stride, width } = rows;
     Heads { data, tokens: count, heads: width / dim, dim, token_stride: stride, head_stride: dim }
+}
+
+/// silu(gate) * up, both of one shape.
+///
+/// # Errors
+/// Shapes that differ.
+pub fn silu_mul(gate: &Array, up: &Array) -> Result<Array, Error> {
+    let shape = gate.shape().to_vec();
+    fits(shape == up.shape() && !shape.is_empty(), || format!("silu_mul of {shape:?} and {:?}", up.shape()))?;
+    apply_one(c"mettle::silu_mul", &[gate, up], f32_output(&shape), |inputs, output| {
+        let width = *inputs[0].shape().last().expect("checked above") as usize;
+        with_rows(&inputs[0], 1, |g| {
+            with_rows(&inputs[1], 1, |up| gate::gated(Activation::Silu, g, up, RowsMut::packed(output.slice(), width)))
+        });
+    })
 }

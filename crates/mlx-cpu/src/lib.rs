@@ -25,7 +25,7 @@ pub use attention_layer::{AttentionLayer, attention_layer};
 pub use delta_net::{DeltaNet, DeltaSequence, delta_net};
 pub use experts::{combine, gather_matmul, route};
 pub use feed_forward::{FeedForward, feed_forward};
-pub use glue::embedding;
+pub use glue::{embedding, silu_mul};
 pub use kernels::{
     gate::Activation,
     kv::Format as KvFormat,

@@ -9,7 +9,7 @@ use mlx_cpu::{
 };
 use mlx_rs::{
     Array, Dtype, fast, ops,
-    ops::indexing::{TryIndexOp, take_axis},
+    ops::indexing::{TryIndexOp, take_along_axis, take_axis},
 };
 
 struct Random(u64);
@@ -129,6 +129,60 @@ fn quantized_matmul_and_embedding() {
         let ids = Array::from_slice(&ids, &[9]);
         let rows = take_axis(&table, &ids, 0).expect("rows");
         close(&mlx_cpu::embedding(&ours, &ids).expect("an embedding"), &rows, 1e-6, &what);
+    }
+}
+
+/// A whole mixture: the choice, the products with the chosen matrices of a stack, the sum onto a residual.
+#[test]
+fn experts() {
+    let mut random = Random(7);
+    for round in 0..24 {
+        let (experts, tokens) = (2 + random.below(9), 1 + random.below(40));
+        let top = 1 + random.below(experts.min(4));
+        let (n, k) = (1 + random.below(50), 32 * (1 + random.below(4)));
+        let shape = [experts as i32, n as i32, k as i32];
+        let dense = random.array(&shape);
+        let what = format!("round {round}: {tokens} tokens, {top} of {experts} experts [{n}, {k}]");
+        let normed = random.below(2) == 0;
+        let logits = random.strided(tokens as i32, experts as i32);
+        let [ids, scores] = mlx_cpu::route(&logits, top, normed).expect("a choice");
+        let softmax = ops::softmax_axis(&logits, -1, true).expect("MLX's softmax");
+        let chosen = take_along_axis(&softmax, &ids, -1).expect("scores");
+        let total = if normed { chosen.sum_axis(-1, true).expect("a sum") } else { Array::from_f32(1.0) };
+        close(&scores, &chosen.divide(&total).expect("a quotient"), 1e-5, &what);
+        let best = ops::sort_axis(&softmax, -1).expect("sorted");
+        let best = best.try_index((.., (experts - top) as i32..)).expect("the last");
+        close(&ops::sort_axis(&chosen, -1).expect("sorted"), &best, 0.0, &what);
+
+        let x = random.strided(tokens as i32, k as i32);
+        let rows = x.reshape(&[tokens as i32, 1, 1, k as i32]).expect("rows");
+        let (ours, reference) = if random.below(2) == 0 {
+            let transposed = dense.transpose_axes(&[0, 2, 1]).expect("a transpose");
+            let reference = ops::gather_mm(&rows, &transposed, None, &ids, false).expect("MLX gathers");
+            (Weights::dense(n, k, Float::F32, &float_bytes(&dense, Float::F32)), reference)
+        } else {
+            let (w, scales, biases) = ops::quantize(&dense, 32, 4).expect("MLX quantises");
+            let reference = ops::gather_qmm(&rows, &w, &scales, &biases, None, &ids, true, 32, 4, false);
+            let words: Vec<u8> = w.as_slice::<u32>().iter().flat_map(|word| word.to_le_bytes()).collect();
+            let [scales, biases] = [&scales, &biases].map(|array| float_bytes(array, Float::F32));
+            let (weights, scales, biases) = (&words[..], &scales[..], &biases[..]);
+            let affine = Affine { n, k, bits: 4, group: 32, float: Float::F32, weights, scales, biases };
+            (Weights::affine(&affine).expect("it packs"), reference.expect("MLX gathers"))
+        };
+        let reference = reference.reshape(&[(tokens * top) as i32, n as i32]).expect("rows");
+        let answers = mlx_cpu::gather_matmul(&ours, &x, &ids, Mode::Exact).expect("products");
+        close(&answers, &reference, 2e-5, &what);
+        // A row a product, and rounded activations.
+        let spread = ops::broadcast_to(&x.expand_dims(1).expect("an axis"), &[tokens as i32, top as i32, k as i32])
+            .and_then(|x| x.reshape(&[(tokens * top) as i32, k as i32]))
+            .expect("rows");
+        close(&mlx_cpu::gather_matmul(&ours, &spread, &ids, Mode::Fast).expect("products"), &reference, 2e-4, &what);
+
+        let residual = random.strided(tokens as i32, n as i32);
+        let by_token = answers.reshape(&[tokens as i32, top as i32, n as i32]).expect("answers");
+        let sum = by_token.multiply(scores.expand_dims(-1).expect("an axis")).and_then(|x| x.sum_axis(1, false));
+        let onto = residual.add(sum.expect("a sum")).expect("a sum");
+        close(&mlx_cpu::combine(&answers, &scores, &residual).expect("a sum"), &onto, 1e-5, &what);
     }
 }
 

@@ -3,6 +3,7 @@
 mod llama;
 mod qwen3;
 mod qwen3_5;
+mod qwen3_moe;
 
 use mlx_rs::Array;
 
@@ -39,7 +40,8 @@ pub struct Architecture {
 }
 
 /// Every architecture mettle loads.
-pub const MODELS: &[Architecture] = &[llama::ARCHITECTURE, qwen3::ARCHITECTURE, qwen3_5::ARCHITECTURE];
+pub const MODELS: &[Architecture] =
+    &[llama::ARCHITECTURE, qwen3::ARCHITECTURE, qwen3_moe::ARCHITECTURE, qwen3_5::ARCHITECTURE];
 
 /// The `model_type`s of all architectures, for messages and for checks before a download.
 pub fn names() -> Vec<&'static str> {

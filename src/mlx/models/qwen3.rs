@@ -1,4 +1,5 @@
-//! Qwen 3 (Yang et al. 2025): a llama whose queries and keys are normed head by head.
+//! Qwen 3 (Yang et al. 2025): a llama whose queries and keys are normed head by head. `qwen3_moe.rs`
+//! puts experts in the place of its feed-forward blocks.
 
 use mlx_rs::Array;
 
@@ -7,14 +8,23 @@ use crate::mlx::{
     Error,
     batch::Batch,
     config::Config,
-    nn::{Attention, AttentionParts, Embedding, GatedMlp, Heads, Linear, RmsNorm, Rope, State, qkv},
+    nn::{Attention, AttentionParts, Embedding, FeedForward, GatedMlp, Heads, Linear, RmsNorm, Rope, State, qkv},
     weights::{Source, Weights},
 };
 
-pub const ARCHITECTURE: Architecture =
-    Architecture { names: &["qwen3"], unused: &[], load: |source, config| Ok(Box::new(Qwen3::load(source, config)?)) };
+pub const ARCHITECTURE: Architecture = Architecture {
+    names: &["qwen3"],
+    unused: &[],
+    load: |source, config| {
+        let mlp = |at: &Weights, norm, _| {
+            let (dim, hidden) = (config.count("hidden_size")?, config.count("intermediate_size")?);
+            GatedMlp::load(at, norm, dim, hidden).map(FeedForward::Dense)
+        };
+        Ok(Box::new(Qwen3::load(source, config, mlp)?))
+    },
+};
 
-struct Qwen3 {
+pub(super) struct Qwen3 {
     embedding: Embedding,
     blocks: Vec<Block>,
     norm: RmsNorm,
@@ -25,11 +35,16 @@ struct Qwen3 {
 
 struct Block {
     attention: Attention,
-    mlp: GatedMlp,
+    mlp: FeedForward,
 }
 
 impl Qwen3 {
-    fn load(source: &Source, config: Config) -> Result<Qwen3, Error> {
+    /// `mlp` loads the feed-forward part of the layer of an index, behind its norm.
+    pub fn load(
+        source: &Source,
+        config: Config,
+        mlp: impl Fn(&Weights, RmsNorm, usize) -> Result<FeedForward, Error>,
+    ) -> Result<Qwen3, Error> {
         let (dim, vocabulary) = (config.count("hidden_size")?, config.count("vocab_size")?);
         let root = source.root();
         let model = root.at("model");
@@ -38,7 +53,13 @@ impl Qwen3 {
         let head = embedding.head(&root.at("lm_head"), tied, dim, vocabulary)?;
         let heads = heads(config)?;
         let rope = Rope::load(config, heads.dim)?;
-        let block = |index| Block::load(&model.at("layers").at(index), config, heads, rope.clone(), index);
+        let eps = config.rms_norm_eps()?;
+        let block = |index| {
+            let at = model.at("layers").at(index);
+            let attention = attention(&at, config, heads, rope.clone(), index)?;
+            let norm = RmsNorm::load(&at.at("post_attention_layernorm"), dim, eps)?;
+            Ok(Block { attention, mlp: mlp(&at.at("mlp"), norm, index)? })
+        };
         Ok(Qwen3 {
             blocks: (0..config.count("num_hidden_layers")?).map(block).collect::<Result<_, Error>>()?,
             norm: RmsNorm::load(&model.at("norm"), dim, config.rms_norm_eps()?)?,
@@ -68,27 +89,25 @@ fn window(config: Config, index: usize) -> Result<Option<usize>, Error> {
     }
 }
 
-impl Block {
-    fn load(at: &Weights, config: Config, heads: Heads, rope: Rope, index: usize) -> Result<Block, Error> {
-        let (dim, eps) = (config.count("hidden_size")?, config.rms_norm_eps()?);
-        let attention = at.at("self_attn");
-        let head_norm = |name: &str| RmsNorm::load(&attention.at(name), heads.dim, eps);
-        let attention = Attention::new(AttentionParts {
-            heads,
-            norm: RmsNorm::load(&at.at("input_layernorm"), dim, eps)?,
-            projections: qkv(&attention, dim, heads, |matrix| matrix)?,
-            head_norms: Some([head_norm("q_norm")?, head_norm("k_norm")?]),
-            rope,
-            window: window(config, index)?,
-            gated: false,
-            output: Linear::load(&attention.at("o_proj"), heads.query * heads.dim, dim)?,
-            backend: at.backend(),
-        })?;
-        let norm = RmsNorm::load(&at.at("post_attention_layernorm"), dim, eps)?;
-        let mlp = GatedMlp::load(&at.at("mlp"), norm, dim, config.count("intermediate_size")?)?;
-        Ok(Block { attention, mlp })
-    }
+fn attention(at: &Weights, config: Config, heads: Heads, rope: Rope, index: usize) -> Result<Attention, Error> {
+    let (dim, eps, backend) = (config.count("hidden_size")?, config.rms_norm_eps()?, at.backend());
+    let norm = RmsNorm::load(&at.at("input_layernorm"), dim, eps)?;
+    let at = at.at("self_attn");
+    let head_norm = |name: &str| RmsNorm::load(&at.at(name), heads.dim, eps);
+    Attention::new(AttentionParts {
+        heads,
+        norm,
+        projections: qkv(&at, dim, heads, |matrix| matrix)?,
+        head_norms: Some([head_norm("q_norm")?, head_norm("k_norm")?]),
+        rope,
+        window: window(config, index)?,
+        gated: false,
+        output: Linear::load(&at.at("o_proj"), heads.query * heads.dim, dim)?,
+        backend,
+    })
+}
 
+impl Block {
     fn forward(&self, x: &Array, batch: &Batch, states: &mut [&mut State], layer: usize) -> Result<Array, Error> {
         self.mlp.forward(&self.attention.forward(x, batch, states, layer)?)
     }

@@ -26,7 +26,7 @@ impl Embedding {
     pub fn load(at: &Weights, vocabulary: usize, dim: usize) -> Result<Embedding, Error> {
         let matrix = at.matrix(vocabulary, dim)?;
         let form = match (at.backend(), &matrix.data) {
-            (Backend::Cpu { mode, .. }, _) => Form::Packed { weights: pack(&matrix)?, mode },
+            (Backend::Cpu { mode, .. }, _) => Form::Packed { weights: pack(&matrix, 1)?, mode },
             (Backend::Mlx { activations }, Data::Affine(affine)) => {
                 let [weights, scales, biases] = affine_arrays(affine, [vocabulary, dim], activations)?;
                 let (group, bits) = (affine.group as i32, affine.bits as i32);
@@ -36,6 +36,7 @@ impl Embedding {
                 let weight = from_bytes(values, &[vocabulary as i32, dim as i32], float.mlx())?;
                 Form::Dense { weight: weight.as_dtype(activations.mlx())? }
             }
+            (Backend::Mlx { .. }, Data::SmallFloats(_)) => unreachable!("for_mlx left none"),
         };
         Ok(Embedding { form })
     }

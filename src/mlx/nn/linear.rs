@@ -38,7 +38,7 @@ impl Linear {
         let activations = match backend {
             Backend::Cpu { mode, .. } => {
                 let bias = bias.map(Into::into);
-                return Ok(Linear::Cpu(mlx_cpu::Linear { weights: pack(&matrix)?, bias, mode }));
+                return Ok(Linear::Cpu(mlx_cpu::Linear { weights: pack(&matrix, 1)?, bias, mode }));
             }
             Backend::Mlx { activations } => activations,
         };
@@ -54,6 +54,7 @@ impl Linear {
                 let weight = from_bytes(values, &[*n as i32, *k as i32], float.mlx())?;
                 Ok(Linear::Dense { weight: weight.as_dtype(activations.mlx())?, bias })
             }
+            Data::SmallFloats(_) => unreachable!("for_mlx left none"),
         }
     }
 
@@ -146,24 +147,32 @@ impl Joined {
     }
 }
 
-/// Packs a matrix for the CPU kernels.
-pub(super) fn pack(matrix: &Matrix) -> Result<mlx_cpu::Weights, Error> {
+/// Packs a matrix for the CPU kernels, or a stack of `matrices`.
+pub(super) fn pack(matrix: &Matrix, matrices: usize) -> Result<mlx_cpu::Weights, Error> {
     let float = |float: &Float| match float {
         Float::F32 => mlx_cpu::Float::F32,
         Float::F16 => mlx_cpu::Float::F16,
         Float::BF16 => mlx_cpu::Float::BF16,
     };
+    let (n, k) = (matrix.n / matrices, matrix.k);
     Ok(match &matrix.data {
-        Data::Dense { float: stored, values } => mlx_cpu::Weights::dense(matrix.n, matrix.k, float(stored), values),
+        Data::Dense { float: stored, values } => mlx_cpu::Weights::dense(n, k, float(stored), values),
         Data::Affine(affine) => mlx_cpu::Weights::affine(&mlx_cpu::Affine {
-            n: matrix.n,
-            k: matrix.k,
+            n,
+            k,
             bits: affine.bits,
             group: affine.group,
             float: float(&affine.float),
             weights: &affine.weights,
             scales: &affine.scales,
             biases: &affine.biases,
+        })?,
+        Data::SmallFloats(floats) => mlx_cpu::Weights::small_floats(&mlx_cpu::SmallFloats {
+            n,
+            k,
+            format: floats.format,
+            weights: &floats.codes,
+            scales: &floats.scales,
         })?,
     })
 }

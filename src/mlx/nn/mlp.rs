@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use mlx_rs::{Array, ops};
 
-use super::{Joined, Linear, RmsNorm};
-use crate::mlx::{Error, weights::Weights};
+use super::{Joined, Linear, Moe, RmsNorm};
+use crate::mlx::{Backend, Error, weights::Weights};
 
 /// The block with the norm in front of it and the residual around both.
 pub enum GatedMlp {
@@ -34,6 +34,31 @@ impl GatedMlp {
                 down.forward_onto(&silu(&parts[0])?.multiply(&parts[1])?, x)
             }
         }
+    }
+}
+
+/// What follows attention in a block, with the norm in front of it and the residual around both: one network for all
+/// tokens, or experts.
+pub enum FeedForward {
+    Dense(GatedMlp),
+    Experts(Moe),
+}
+
+impl FeedForward {
+    /// `x + network(norm(x))`, all `[tokens, dim]`.
+    pub fn forward(&self, x: &Array) -> Result<Array, Error> {
+        match self {
+            FeedForward::Dense(mlp) => mlp.forward(x),
+            FeedForward::Experts(moe) => moe.forward(x),
+        }
+    }
+}
+
+/// silu(gate) * up, element by element.
+pub fn silu_mul(backend: Backend, gate: &Array, up: &Array) -> Result<Array, Error> {
+    match backend {
+        Backend::Cpu { .. } => Ok(mlx_cpu::silu_mul(gate, up)?),
+        Backend::Mlx { .. } => Ok(silu(gate)?.multiply(up)?),
     }
 }
 

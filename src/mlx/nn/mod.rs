@@ -10,8 +10,10 @@ mod conv;
 mod delta;
 mod delta_net;
 mod embedding;
+mod experts;
 mod linear;
 mod mlp;
+mod moe;
 mod norm;
 mod rope;
 
@@ -20,7 +22,8 @@ pub use cache::{Kv, Layer, Recurrent, State};
 pub use delta_net::DeltaNet;
 pub use embedding::Embedding;
 pub use linear::{Joined, Linear};
-pub use mlp::GatedMlp;
+pub use mlp::{FeedForward, GatedMlp};
+pub use moe::{Mixture, Moe};
 pub use norm::RmsNorm;
 pub use rope::Rope;
 

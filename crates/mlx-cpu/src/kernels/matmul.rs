@@ -7,6 +7,7 @@ mod affine;
 #[cfg(target_arch = "x86_64")]
 mod amx;
 mod dense;
+mod direct;
 mod gather;
 mod group;
 mod quantize;

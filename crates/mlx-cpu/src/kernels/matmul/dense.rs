@@ -3,6 +3,7 @@
 
 use super::{
     AHEAD, Job, Output, Task as Share, blocks_a_task,
+    direct::{self, Direct},
     group::{ANY, Shape, for_kind},
     tasks,
 };
@@ -17,13 +18,19 @@ use crate::kernels::{
 /// Inputs of a panel: whole groups of any format.
 const PANEL: usize = 128;
 const ROW_CHUNK: usize = 240;
+/// Up to so many rows floats are not written to a panel.
+const FEW_ROWS: usize = 8;
 
 pub(super) fn multiply(job: &Job, out: &Output, level: Level) {
     let blocks = job.segments.len() * job.packed.blocks();
     let width = level.run(TileBlocks);
-    let few = blocks_a_task(blocks, job.packed.block_bytes(), pool::threads()).next_multiple_of(width);
-    let shares = tasks(job, |rows| if rows <= 8 { (few, rows) } else { (width, ROW_CHUNK) });
-    pool::run(shares.len(), |index| level.run(Task { job, out, share: &shares[index] }));
+    let few = blocks_a_task(blocks, job.packed.block_bytes(), pool::threads()).next_multiple_of(direct::BLOCKS);
+    let shares = tasks(job, |rows| if rows <= FEW_ROWS { (few, rows) } else { (width, ROW_CHUNK) });
+    let floats = job.packed.kind().is_none();
+    pool::run(shares.len(), |index| match &shares[index] {
+        task if floats && task.rows.len() <= FEW_ROWS => level.run(Direct { job, out, task }),
+        share => level.run(Task { job, out, share }),
+    });
 }
 
 struct TileBlocks;
