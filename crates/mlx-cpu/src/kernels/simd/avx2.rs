@@ -3,7 +3,7 @@
 
 use std::arch::x86_64::*;
 
-use super::{Dot32, E4M3_BITS, Kernel, LANES, Simd, TWO_TO_120, kind};
+use super::{Dot32, E4M3_BITS, Kernel, LANES, Simd, kind};
 use crate::kernels::pack::E2M1;
 
 /// Proof that the processor has AVX2, FMA and F16C, and AVX-VNNI too if `VNNI`.
@@ -518,12 +518,11 @@ fn e8m0(bytes: __m128i) -> __m256 {
 
 /// Eight codes as numbers.
 #[inline]
-#[target_feature(enable = "avx2")]
+#[target_feature(enable = "avx2,f16c")]
 fn e4m3(bytes: __m128i) -> __m256 {
-    // The code's bits where an f32 has them: its exponent is 120 less, its subnormals are an f32's.
-    let codes = _mm256_slli_epi32::<20>(_mm256_cvtepi8_epi32(bytes));
-    let bits = _mm256_and_si256(codes, _mm256_set1_epi32(E4M3_BITS));
-    _mm256_mul_ps(_mm256_castsi256_ps(bits), _mm256_set1_ps(TWO_TO_120))
+    let codes = _mm_slli_epi16::<7>(_mm_cvtepi8_epi16(bytes));
+    let halves = _mm256_cvtph_ps(_mm_and_si128(codes, _mm_set1_epi16(E4M3_BITS)));
+    _mm256_mul_ps(halves, _mm256_set1_ps(256.0))
 }
 
 #[inline]
