@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use mlx_cpu::{Attend, Growth, KvFormat, Pages, Part, QkNorm, Rope};
-use mlx_rs::{Array, Dtype, fast, ops, ops::indexing::TryIndexOp};
+use mlx_rs::{Array, fast, ops, ops::indexing::TryIndexOp};
 
 use crate::support::*;
 
