@@ -88,6 +88,7 @@ pub fn load(checkpoint: &Checkpoint, options: Options) -> Result<Runner, Error> 
     let source = weights::Source::new(checkpoint, backend, architecture.unused);
     let model = (architecture.load)(&source, config::Config(checkpoint.config()))?;
     source.all_read()?;
+    mlx_cpu::release_freed();
     Runner::new(model, backend)
 }
 
