@@ -13,8 +13,7 @@ use serde_json::Value;
 
 use crate::support::{self, collect, cosine, distance, greedy, submit};
 
-const EXACT: Options =
-    Options { precision: Precision::Exact, kv_bits: KvBits::Sixteen, own_ops: false, threads: None };
+const EXACT: Options = Options { precision: Precision::Exact, kv_bits: KvBits::Sixteen, own_ops: false, threads: None };
 const FAST: Options = Options { precision: Precision::Fast, ..EXACT };
 
 /// One prompt and what mlx-lm makes of it.
