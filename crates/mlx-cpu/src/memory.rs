@@ -97,7 +97,22 @@ impl Region {
     }
 }
 
-/// Gives memory that was freed back to the system: after loading, what the checkpoint's files were read into.
+/// Has large allocations go back to the system as soon as they are freed. glibc by itself keeps them once it has seen a
+/// few: after loading, as much as the largest tensor took.
+pub fn return_large_frees() {
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    {
+        const M_MMAP_THRESHOLD: core::ffi::c_int = -3;
+        const LARGE: core::ffi::c_int = 4 << 20;
+        unsafe extern "C" {
+            fn mallopt(what: core::ffi::c_int, value: core::ffi::c_int) -> core::ffi::c_int;
+        }
+        // SAFETY: glibc's; it changes where later allocations come from.
+        unsafe { mallopt(M_MMAP_THRESHOLD, LARGE) };
+    }
+}
+
+/// Gives what was freed so far back to the system: after loading, what files were read into.
 pub fn release_freed() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     {
