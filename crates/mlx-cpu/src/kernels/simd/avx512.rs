@@ -279,7 +279,7 @@ unsafe fn pair_of<const KIND: u8, const PAIR: usize>(weights: *const u8) -> (__m
         let line = |index: usize| _mm512_loadu_si512(weights.add(64 * index).cast());
         let small = |nibbles: (__m512i, __m512i), plane: __m512i, bits: u32, at: u32| {
             let part = |quad: usize| {
-                let mask = _mm512_set1_epi8(((1 << bits) - 1 << at) as i8);
+                let mask = _mm512_set1_epi8((((1 << bits) - 1) << at) as i8);
                 _mm512_and_si512(moved(plane, (quad * bits as usize % 8) as u32, at), mask)
             };
             (_mm512_or_si512(nibbles.0, part(2 * PAIR)), _mm512_or_si512(nibbles.1, part(2 * PAIR + 1)))

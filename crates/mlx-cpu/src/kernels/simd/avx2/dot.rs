@@ -149,7 +149,7 @@ unsafe fn pair_of<const KIND: u8, const PAIR: usize>(weights: *const u8) -> (__m
         let line = |index: usize| _mm256_loadu_si256(weights.add(64 * index).cast());
         let small = |nibbles: (__m256i, __m256i), plane: __m256i, bits: u32, at: u32| {
             let part = |quad: usize| {
-                let mask = _mm256_set1_epi8(((1 << bits) - 1 << at) as i8);
+                let mask = _mm256_set1_epi8((((1 << bits) - 1) << at) as i8);
                 _mm256_and_si256(moved(plane, (quad * bits as usize % 8) as u32, at), mask)
             };
             (_mm256_or_si256(nibbles.0, part(2 * PAIR)), _mm256_or_si256(nibbles.1, part(2 * PAIR + 1)))
