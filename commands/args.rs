@@ -196,6 +196,18 @@ pub enum KvBits {
     Four,
 }
 
+impl Device {
+    /// Bits that a key or a value takes, with its part of what others share with it.
+    pub fn bits_a_number(&self) -> usize {
+        match self.kv_bits {
+            _ if self.exact => 32,
+            KvBits::Sixteen => 16,
+            KvBits::Eight => 9,
+            KvBits::Four => 5,
+        }
+    }
+}
+
 /// Where models come from. The variables are the ones other tools of the hub use.
 #[derive(Debug, Args)]
 pub struct Sources {

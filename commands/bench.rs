@@ -79,7 +79,7 @@ pub fn bench(arguments: args::Bench) -> Result<(), Failure> {
 /// Loads the model and measures all that is asked for.
 async fn measure(arguments: &args::Bench, peer: Option<Client>) -> Result<Report<'_>, Failure> {
     let opened = load::open(arguments.model.as_deref(), &arguments.sources).await?;
-    let cost = Cost::of(&opened.checkpoint, arguments.device.exact)?;
+    let cost = Cost::of(&opened.checkpoint, arguments.device.bits_a_number())?;
     let engine = opened.start(&arguments.device, limits(arguments))?;
     let loaded = machine::resident();
     let progress = Progress::new();

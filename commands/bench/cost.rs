@@ -32,10 +32,10 @@ pub struct Cost {
 }
 
 impl Cost {
-    /// `exact` keeps keys and values in f32.
-    pub fn of(checkpoint: &Checkpoint, exact: bool) -> Result<Cost, Failure> {
+    /// `kv_bits` is what a key or a value takes.
+    pub fn of(checkpoint: &Checkpoint, kv_bits: usize) -> Result<Cost, Failure> {
         let config = text_config(checkpoint.config());
-        let mut cost = Cost::of_attention(config, if exact { 4 } else { 2 });
+        let mut cost = Cost::of_attention(config, kv_bits);
         let unused = mlx::models::find(checkpoint)?.unused;
         let tied = !checkpoint.tensors().any(|tensor| tensor.name.contains("lm_head"));
         for tensor in checkpoint.tensors().filter(|tensor| !unused.iter().any(|part| tensor.name.contains(part))) {
@@ -55,7 +55,7 @@ impl Cost {
         Ok(cost)
     }
 
-    fn of_attention(config: &Value, number_bytes: usize) -> Cost {
+    fn of_attention(config: &Value, kv_bits: usize) -> Cost {
         let count = |key: &str| config[key].as_u64().map(|count| count as usize);
         let layers = count("num_hidden_layers").unwrap_or(0);
         let heads = count("num_attention_heads").unwrap_or(0);
@@ -82,7 +82,7 @@ impl Cost {
             layer_products: 0.0,
             head_products: 0.0,
             active,
-            position_bytes: (2 * kv_heads * dim * number_bytes) as f64,
+            position_bytes: (2 * kv_heads * dim * kv_bits) as f64 / 8.0,
             layers: full,
             windowed_layers: windowed,
             window: window.unwrap_or(usize::MAX),
@@ -146,7 +146,7 @@ mod tests {
     use super::*;
 
     fn cost(config: &Value) -> Cost {
-        Cost::of_attention(config, 2)
+        Cost::of_attention(config, 16)
     }
 
     #[test]

@@ -14,7 +14,7 @@ use crate::{
         rows::{Heads, HeadsMut, Rows},
     },
     op::{Dtype, Output, View, ViewMut, apply},
-    pages::{Full, PAGE},
+    pages::{Full, PAGE, Start},
 };
 
 /// Rotary embedding of the first `2 * inverse.len()` features of every head.
@@ -156,7 +156,7 @@ pub(crate) fn grow(
     let mut outputs = vec![f32_output(out_shape)];
     let mut plans = Vec::with_capacity(sequences.len());
     for sequence in &mut *sequences {
-        let (offset, full, open) = sequence.pages.grow()?;
+        let Start { offset, full, open } = sequence.pages.grow()?;
         let fresh = open.is_none();
         let donor = open.map(|page| {
             inputs.push(page);

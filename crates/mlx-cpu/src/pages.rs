@@ -46,6 +46,16 @@ impl Full {
     }
 }
 
+/// The pages a pass starts from.
+pub(crate) struct Start {
+    /// Positions held.
+    pub offset: usize,
+    /// The full pages.
+    pub full: Arc<Vec<Full>>,
+    /// The page after them, if it was begun.
+    pub open: Option<Array>,
+}
+
 impl Pages {
     /// The pages as they were after the first `length` positions, at most those held.
     pub fn cut(&self, length: usize) -> Pages {
@@ -83,9 +93,8 @@ impl Pages {
         first.is_none_or(|page| page.nbytes() == bytes)
     }
 
-    /// The positions held, the full pages, and the page after them if it was begun. From then on only the graph holds
-    /// that page: [`Pages::grown`] brings it back.
-    pub(crate) fn grow(&mut self) -> Result<(usize, Arc<Vec<Full>>, Option<Array>), Error> {
+    /// What a pass starts from. From then on only the graph holds the open page: [`Pages::grown`] brings it back.
+    pub(crate) fn grow(&mut self) -> Result<Start, Error> {
         let begun = self.length / PAGE - self.full.len();
         if begun > 0 {
             let full = Arc::make_mut(&mut self.full);
@@ -93,7 +102,7 @@ impl Pages {
                 full.push(Full::new(page)?);
             }
         }
-        Ok((self.length, self.full.clone(), self.open.pop()))
+        Ok(Start { offset: self.length, full: self.full.clone(), open: self.open.pop() })
     }
 
     /// Takes the pages that a pass of so many tokens wrote to.
