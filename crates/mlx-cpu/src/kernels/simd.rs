@@ -1,8 +1,8 @@
 //! Vectors of 16 lanes for kernels that are written once: a token type per instruction set, whose methods are its
 //! instructions. A token exists only where its instructions do, so arithmetic needs no `unsafe`; raw reads do.
 //!
-//! Every level keeps the same order of operations, so AVX2 and AVX-512 give the same bits; `Portable` rounds products
-//! where the target has no fused multiply-add.
+//! Every level keeps the same order of operations, so all give the same bits; but `Portable` rounds products where the
+//! target has no fused multiply-add.
 
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod amx;
@@ -10,6 +10,8 @@ pub(crate) mod amx;
 pub(crate) mod avx2;
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod avx512;
+#[cfg(target_arch = "aarch64")]
+pub(crate) mod neon;
 mod portable;
 
 pub(crate) use portable::Portable;
@@ -35,7 +37,10 @@ pub(crate) mod kind {
 /// The int8 activations a tile of rows brings to [`Simd::dot32`]: 32 values a row, row after row, and the sum of each
 /// row's 32 values.
 #[derive(Clone, Copy)]
-#[cfg_attr(not(target_arch = "x86_64"), allow(dead_code, reason = "only AVX2 needs the sums"))]
+#[cfg_attr(
+    not(any(target_arch = "x86_64", target_arch = "aarch64")),
+    allow(dead_code, reason = "only levels that multiply signed weights need the sums")
+)]
 pub(crate) struct Dot32 {
     pub x: *const i8,
     pub sums: *const i32,

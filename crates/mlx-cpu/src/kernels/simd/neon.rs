@@ -1,0 +1,395 @@
+//! NEON: 16 lanes are four registers. Int8 products go by way of 16 bits, or with the dot-product instructions of
+//! ARMv8.2 by one instruction; those and conversions of half precision are not stable intrinsics in Rust yet, so they are
+//! written as assembly.
+
+use std::arch::{aarch64::*, asm};
+
+use super::{Dot32, Kernel, LANES, Simd, kind};
+
+/// Widening multiplications only.
+pub(crate) const PLAIN: u8 = 0;
+/// SDOT: four int8 products a lane, both factors signed.
+pub(crate) const DOTPROD: u8 = 1;
+/// USDOT as well: unsigned weights times signed activations.
+pub(crate) const I8MM: u8 = 2;
+
+/// Proof that the processor has the dot products `DOT` names. NEON is part of the target.
+#[derive(Clone, Copy)]
+pub(crate) struct Neon<const DOT: u8>(());
+
+impl<const DOT: u8> Neon<DOT> {
+    /// # Safety
+    /// The processor has the instructions this type stands for.
+    #[inline(always)]
+    pub(crate) unsafe fn new() -> Self {
+        Neon(())
+    }
+}
+
+type F = [float32x4_t; 4];
+
+/// An expression for each of the four registers.
+macro_rules! each {
+    ($i:ident => $expression:expr) => {
+        // SAFETY: no memory is touched, and NEON is part of the target.
+        unsafe {
+            [
+                {
+                    let $i = 0;
+                    $expression
+                },
+                {
+                    let $i = 1;
+                    $expression
+                },
+                {
+                    let $i = 2;
+                    $expression
+                },
+                {
+                    let $i = 3;
+                    $expression
+                },
+            ]
+        }
+    };
+}
+
+impl<const DOT: u8> Simd for Neon<DOT> {
+    type F = F;
+    type I = [uint32x4_t; 4];
+    const DECODE_ROWS: usize = 4;
+    const INT_TILE: (usize, usize) = (4, 1);
+    const FLOAT_TILE: (usize, usize) = (6, 1);
+    const SCORE_TILE: (usize, usize) = (4, 1);
+
+    #[inline(always)]
+    fn call<K: Kernel>(self, kernel: K) -> K::Out {
+        // SAFETY: the token proves that the processor has the features.
+        unsafe {
+            match DOT {
+                PLAIN => enter_plain(kernel),
+                DOTPROD => enter_dotprod(kernel),
+                _ => enter_i8mm(kernel),
+            }
+        }
+    }
+    #[inline(always)]
+    fn splat(self, x: f32) -> F {
+        each!(_i => vdupq_n_f32(x))
+    }
+    #[inline(always)]
+    fn add(self, a: F, b: F) -> F {
+        each!(i => vaddq_f32(a[i], b[i]))
+    }
+    #[inline(always)]
+    fn sub(self, a: F, b: F) -> F {
+        each!(i => vsubq_f32(a[i], b[i]))
+    }
+    #[inline(always)]
+    fn mul(self, a: F, b: F) -> F {
+        each!(i => vmulq_f32(a[i], b[i]))
+    }
+    #[inline(always)]
+    fn div(self, a: F, b: F) -> F {
+        each!(i => vdivq_f32(a[i], b[i]))
+    }
+    #[inline(always)]
+    fn fma(self, a: F, b: F, c: F) -> F {
+        each!(i => vfmaq_f32(c[i], a[i], b[i]))
+    }
+    #[inline(always)]
+    fn max(self, a: F, b: F) -> F {
+        each!(i => larger(a[i], b[i]))
+    }
+    #[inline(always)]
+    fn abs(self, a: F) -> F {
+        each!(i => vabsq_f32(a[i]))
+    }
+    #[inline(always)]
+    fn select_lt(self, a: F, b: F, x: F, y: F) -> F {
+        each!(i => vbslq_f32(vcltq_f32(a[i], b[i]), x[i], y[i]))
+    }
+    #[inline(always)]
+    fn sum(self, a: F) -> f32 {
+        // SAFETY: as in `each`.
+        unsafe {
+            let a = vaddq_f32(vaddq_f32(a[0], a[2]), vaddq_f32(a[1], a[3]));
+            let a = vadd_f32(vget_low_f32(a), vget_high_f32(a));
+            vget_lane_f32::<0>(a) + vget_lane_f32::<1>(a)
+        }
+    }
+    #[inline(always)]
+    fn largest(self, a: F) -> f32 {
+        // SAFETY: as in `each`.
+        unsafe {
+            let a = larger(larger(a[0], a[2]), larger(a[1], a[3]));
+            let a = larger(a, vextq_f32::<2>(a, a));
+            vgetq_lane_f32::<0>(larger(a, vextq_f32::<1>(a, a)))
+        }
+    }
+    #[inline(always)]
+    fn half_pow2(self, t: F) -> F {
+        each!(i => {
+            let exponent = vshlq_n_u32::<23>(vreinterpretq_u32_f32(t[i]));
+            vreinterpretq_f32_u32(vaddq_u32(exponent, vdupq_n_u32(126 << 23)))
+        })
+    }
+
+    #[inline(always)]
+    unsafe fn load(self, from: *const f32) -> F {
+        each!(i => vld1q_f32(from.add(4 * i)))
+    }
+    #[inline(always)]
+    unsafe fn store(self, to: *mut f32, a: F) {
+        each!(i => vst1q_f32(to.add(4 * i), a[i]));
+    }
+    #[inline(always)]
+    unsafe fn load_part(self, from: *const f32, count: usize) -> F {
+        let mut lanes = [0.0; LANES];
+        // SAFETY: the caller promises `count` values, at most 16.
+        unsafe {
+            std::ptr::copy_nonoverlapping(from, lanes.as_mut_ptr(), count);
+            self.load(lanes.as_ptr())
+        }
+    }
+    #[inline(always)]
+    unsafe fn store_part(self, to: *mut f32, a: F, count: usize) {
+        let mut lanes = [0.0; LANES];
+        // SAFETY: the caller promises room for `count` values, at most 16.
+        unsafe {
+            self.store(lanes.as_mut_ptr(), a);
+            std::ptr::copy_nonoverlapping(lanes.as_ptr(), to, count);
+        }
+    }
+    #[inline(always)]
+    unsafe fn load_f16(self, from: *const u16) -> F {
+        each!(i => widen_f16(vld1_u16(from.add(4 * i))))
+    }
+    #[inline(always)]
+    unsafe fn load_bf16(self, from: *const u16) -> F {
+        each!(i => vreinterpretq_f32_u32(vshll_n_u16::<16>(vld1_u16(from.add(4 * i)))))
+    }
+    #[inline(always)]
+    unsafe fn store_f16(self, to: *mut u16, a: F) {
+        each!(i => vst1_u16(to.add(4 * i), narrow_f16(a[i])));
+    }
+    #[inline(always)]
+    unsafe fn store_i8(self, to: *mut i8, a: F) -> i32 {
+        let rounded = each!(i => vcvtnq_s32_f32(a[i]));
+        // SAFETY: the caller promises room for 16 values.
+        unsafe {
+            let low = vcombine_s16(vmovn_s32(rounded[0]), vmovn_s32(rounded[1]));
+            let high = vcombine_s16(vmovn_s32(rounded[2]), vmovn_s32(rounded[3]));
+            vst1q_s8(to, vcombine_s8(vmovn_s16(low), vmovn_s16(high)));
+            let pairs = [vaddq_s32(rounded[0], rounded[1]), vaddq_s32(rounded[2], rounded[3])];
+            vaddvq_s32(vaddq_s32(pairs[0], pairs[1]))
+        }
+    }
+    #[inline(always)]
+    unsafe fn load_u32(self, from: *const u8) -> [uint32x4_t; 4] {
+        each!(i => vreinterpretq_u32_u8(vld1q_u8(from.add(16 * i))))
+    }
+    #[inline(always)]
+    fn bits_to_f32<const SHIFT: u32>(self, a: [uint32x4_t; 4], mask: u32) -> F {
+        each!(i => {
+            let shifted = vshlq_u32(a[i], vdupq_n_s32(-(SHIFT as i32)));
+            vcvtq_f32_s32(vreinterpretq_s32_u32(vandq_u32(shifted, vdupq_n_u32(mask))))
+        })
+    }
+    #[inline(always)]
+    unsafe fn split_nibbles(self, from: *const u8, to: *mut u8) {
+        each!(i => {
+            let bytes = vld1q_u8(from.add(16 * i));
+            vst1q_u8(to.add(16 * i), vandq_u8(bytes, vdupq_n_u8(15)));
+            vst1q_u8(to.add(64 + 16 * i), vshrq_n_u8::<4>(bytes));
+        });
+    }
+    #[inline(always)]
+    fn prefetch(self, address: *const u8) {
+        // SAFETY: a hint, which no address makes fault.
+        unsafe { asm!("prfm pldl1keep, [{}]", in(reg) address, options(nostack, preserves_flags, readonly)) }
+    }
+    #[inline(always)]
+    unsafe fn dot32<const R: usize, const C: usize, const KIND: u8>(
+        self,
+        weights: [*const u8; C],
+        rows: Dot32,
+    ) -> [[F; C]; R] {
+        let mut dots = [[self.zero(); C]; R];
+        for c in 0..C {
+            // SAFETY: the caller's promise; the token proves that the processor has the instructions.
+            let products = unsafe {
+                match DOT {
+                    PLAIN => dot_plain::<R, KIND>(weights[c], rows),
+                    DOTPROD => dot_signed::<R, KIND>(weights[c], rows),
+                    _ => dot_unsigned::<R, KIND>(weights[c], rows),
+                }
+            };
+            for r in 0..R {
+                dots[r][c] = each!(i => vcvtq_f32_s32(products[r][i]));
+            }
+        }
+        dots
+    }
+}
+
+#[inline(never)]
+fn enter_plain<K: Kernel>(kernel: K) -> K::Out {
+    kernel.run(Neon::<PLAIN>(()))
+}
+
+#[inline(never)]
+#[target_feature(enable = "dotprod")]
+fn enter_dotprod<K: Kernel>(kernel: K) -> K::Out {
+    kernel.run(Neon::<DOTPROD>(()))
+}
+
+#[inline(never)]
+#[target_feature(enable = "dotprod,i8mm")]
+fn enter_i8mm<K: Kernel>(kernel: K) -> K::Out {
+    kernel.run(Neon::<I8MM>(()))
+}
+
+/// Four weights of each of 16 outputs, the `quad`th of eight such; of bytes 128 is taken off if `SIGNED`.
+///
+/// # Safety
+/// 32 weights of 16 outputs can be read.
+#[inline(always)]
+unsafe fn weight_quad<const KIND: u8, const SIGNED: bool>(weights: *const u8, quad: usize) -> [uint8x16_t; 4] {
+    let at = if KIND == kind::NIBBLES { quad / 2 * 64 } else { quad * 64 };
+    each!(i => {
+        let bytes = vld1q_u8(weights.add(at + 16 * i));
+        match (KIND, quad % 2) {
+            (kind::NIBBLES, 0) => vandq_u8(bytes, vdupq_n_u8(15)),
+            (kind::NIBBLES, _) => vshrq_n_u8::<4>(bytes),
+            (kind::BYTES, _) if SIGNED => veorq_u8(bytes, vdupq_n_u8(128)),
+            _ => bytes,
+        }
+    })
+}
+
+/// Four activations of a row, over and over.
+///
+/// # Safety
+/// Row `r` holds 32 activations, and quad < 8.
+#[inline(always)]
+unsafe fn row_quad(rows: Dot32, r: usize, quad: usize) -> int8x16_t {
+    // SAFETY: the four values lie within the row's 32.
+    unsafe { vreinterpretq_s8_s32(vdupq_n_s32(rows.x.add(32 * r + 4 * quad).cast::<i32>().read_unaligned())) }
+}
+
+/// What products begin with: for bytes that had 128 taken off, 128 times the sum of the activations.
+///
+/// # Safety
+/// There is a sum for each row.
+#[inline(always)]
+unsafe fn taken_off<const KIND: u8>(rows: Dot32, r: usize) -> int32x4_t {
+    // SAFETY: the caller's promise.
+    unsafe { vdupq_n_s32(if KIND == kind::BYTES { *rows.sums.add(r) << 7 } else { 0 }) }
+}
+
+/// # Safety
+/// 32 weights of 16 outputs can be read, and 32 activations and a sum in each row; the processor has SDOT.
+#[inline(always)]
+unsafe fn dot_signed<const R: usize, const KIND: u8>(weights: *const u8, rows: Dot32) -> [[int32x4_t; 4]; R] {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let mut dots = [[vdupq_n_s32(0); 4]; R];
+        for r in 0..R {
+            dots[r] = [taken_off::<KIND>(rows, r); 4];
+        }
+        for quad in 0..8 {
+            let w = weight_quad::<KIND, true>(weights, quad);
+            for r in 0..R {
+                let x = row_quad(rows, r, quad);
+                for i in 0..4 {
+                    asm!("sdot {0:v}.4s, {1:v}.16b, {2:v}.16b", inout(vreg) dots[r][i], in(vreg) w[i], in(vreg) x,
+                        options(pure, nomem, nostack, preserves_flags));
+                }
+            }
+        }
+        dots
+    }
+}
+
+/// # Safety
+/// As [`dot_signed`], and the processor has USDOT.
+#[inline(always)]
+unsafe fn dot_unsigned<const R: usize, const KIND: u8>(weights: *const u8, rows: Dot32) -> [[int32x4_t; 4]; R] {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let mut dots = [[vdupq_n_s32(0); 4]; R];
+        for quad in 0..8 {
+            let w = weight_quad::<KIND, false>(weights, quad);
+            for r in 0..R {
+                let x = row_quad(rows, r, quad);
+                for i in 0..4 {
+                    asm!("usdot {0:v}.4s, {1:v}.16b, {2:v}.16b", inout(vreg) dots[r][i], in(vreg) w[i], in(vreg) x,
+                        options(pure, nomem, nostack, preserves_flags));
+                }
+            }
+        }
+        dots
+    }
+}
+
+/// Sums of two products, at most 2 * 128 * 127, fit 16 bits; then they are added to 32.
+///
+/// # Safety
+/// As [`dot_signed`], without its instruction.
+#[inline(always)]
+unsafe fn dot_plain<const R: usize, const KIND: u8>(weights: *const u8, rows: Dot32) -> [[int32x4_t; 4]; R] {
+    // SAFETY: the caller's promise.
+    unsafe {
+        // Pairs of an output's inputs, for two outputs a register.
+        let mut pairs = [[[vdupq_n_s32(0); 2]; 4]; R];
+        for quad in (0..8).step_by(2) {
+            let w = [weight_quad::<KIND, true>(weights, quad), weight_quad::<KIND, true>(weights, quad + 1)];
+            for r in 0..R {
+                let x = [row_quad(rows, r, quad), row_quad(rows, r, quad + 1)];
+                for i in 0..4 {
+                    let w = [vreinterpretq_s8_u8(w[0][i]), vreinterpretq_s8_u8(w[1][i])];
+                    let low = vmull_s8(vget_low_s8(w[0]), vget_low_s8(x[0]));
+                    let low = vmlal_s8(low, vget_low_s8(w[1]), vget_low_s8(x[1]));
+                    let high = vmlal_high_s8(vmull_high_s8(w[0], x[0]), w[1], x[1]);
+                    pairs[r][i] = [vpadalq_s16(pairs[r][i][0], low), vpadalq_s16(pairs[r][i][1], high)];
+                }
+            }
+        }
+        let mut dots = [[vdupq_n_s32(0); 4]; R];
+        for r in 0..R {
+            for i in 0..4 {
+                dots[r][i] = vaddq_s32(vpaddq_s32(pairs[r][i][0], pairs[r][i][1]), taken_off::<KIND>(rows, r));
+            }
+        }
+        dots
+    }
+}
+
+/// The larger, `b` where either is not a number.
+#[inline(always)]
+fn larger(a: float32x4_t, b: float32x4_t) -> float32x4_t {
+    // SAFETY: as in `each`.
+    unsafe { vbslq_f32(vcgtq_f32(a, b), a, b) }
+}
+
+#[inline(always)]
+fn widen_f16(values: uint16x4_t) -> float32x4_t {
+    let wide;
+    // SAFETY: registers only.
+    unsafe {
+        asm!("fcvtl {0:v}.4s, {1:v}.4h", lateout(vreg) wide, in(vreg) values, options(pure, nomem, nostack, preserves_flags))
+    };
+    wide
+}
+
+#[inline(always)]
+fn narrow_f16(values: float32x4_t) -> uint16x4_t {
+    let narrow;
+    // SAFETY: registers only.
+    unsafe {
+        asm!("fcvtn {0:v}.4h, {1:v}.4s", lateout(vreg) narrow, in(vreg) values, options(pure, nomem, nostack, preserves_flags))
+    };
+    narrow
+}
