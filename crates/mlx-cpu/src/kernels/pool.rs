@@ -1,6 +1,8 @@
 //! A fork-join pool: [`run`] shares out task numbers among the caller and threads that spin for a moment between runs
 //! before they sleep, so that a run costs about a microsecond while kernels follow each other.
 
+mod cores;
+
 use std::{
     any::Any,
     cell::Cell,
@@ -12,6 +14,8 @@ use std::{
     thread::{self, Thread},
     time::{Duration, Instant},
 };
+
+use cores::physical_cores;
 
 /// How long a thread waits for the next run before it sleeps.
 const SPIN: Duration = Duration::from_micros(50);
@@ -235,26 +239,6 @@ impl Pool {
         }
         self.workers.push(sleeper);
     }
-}
-
-/// Cores that this process may use, hyperthreads of one counted once where the system tells.
-fn physical_cores() -> usize {
-    static CORES: OnceLock<usize> = OnceLock::new();
-    *CORES.get_or_init(|| {
-        let usable = thread::available_parallelism().map_or(1, usize::from);
-        sibling_lists().map_or(usable, |cores| cores.clamp(1, usable))
-    })
-}
-
-/// The number of distinct sets of hyperthreads Linux knows.
-fn sibling_lists() -> Option<usize> {
-    let mut cores = std::collections::BTreeSet::new();
-    for entry in std::fs::read_dir("/sys/devices/system/cpu").ok()?.flatten() {
-        if let Ok(siblings) = std::fs::read_to_string(entry.path().join("topology/thread_siblings_list")) {
-            cores.insert(siblings);
-        }
-    }
-    (!cores.is_empty()).then_some(cores.len())
 }
 
 #[cfg(test)]
