@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, Parser, Subcommand, ValueEnum};
 
 /// Language models over HTTP and in the terminal, on MLX.
 #[derive(Debug, Parser)]
@@ -20,6 +20,8 @@ pub enum Command {
     Serve(Serve),
     /// Download a model.
     Pull(Pull),
+    /// Measure how fast a model is here.
+    Bench(Bench),
 }
 
 /// Answer one prompt, or chat in the terminal. The prompt comes from the command line, or from a pipe, or else you
@@ -101,6 +103,70 @@ pub struct Pull {
     pub sources: Sources,
 }
 
+/// Measure how fast a model is here, and what share that is of what this machine can do. Lists are separated by
+/// commas; every setting is measured several times, and medians are shown.
+#[derive(Debug, Args)]
+pub struct Bench {
+    /// An alias, `org/repo`, `pypi:package==version`, a model folder or a .gguf file [default: the starter model]
+    pub model: Option<String>,
+    /// What to measure
+    #[arg(long, value_delimiter = ',', value_name = "MEASURE", default_value = "prefill,decode,prefix,concurrency")]
+    pub only: Vec<Measure>,
+    /// Lengths of prompts, in tokens
+    #[arg(long, value_delimiter = ',', value_name = "TOKENS", default_value = "128,512,2048", value_parser = clap::value_parser!(u32).range(1..))]
+    pub prompt: Vec<u32>,
+    /// Tokens that stand before the answer when decoding is measured
+    #[arg(long, value_delimiter = ',', value_name = "TOKENS", default_value = "0,4096", value_parser = clap::value_parser!(u32))]
+    pub context: Vec<u32>,
+    /// Answers decoded together, after the first of the contexts
+    #[arg(long, value_delimiter = ',', value_name = "N", default_value = "1,2,4,8", value_parser = clap::value_parser!(u32).range(1..=256))]
+    pub batch: Vec<u32>,
+    /// Requests at once over HTTP, after the first of the prompts
+    #[arg(long, value_delimiter = ',', value_name = "N", default_value = "1,4,8", value_parser = clap::value_parser!(u32).range(1..=256))]
+    pub concurrency: Vec<u32>,
+    /// Tokens of an answer
+    #[arg(long, default_value_t = 128, value_name = "TOKENS", value_parser = clap::value_parser!(u32).range(2..))]
+    pub answer: u32,
+    /// How often each setting is measured
+    #[arg(long, default_value_t = 3, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub repeat: u32,
+    /// An OpenAI-compatible server to put the concurrent load on: alone, or in turns with MODEL
+    #[arg(long, value_name = "URL", value_parser = web_address)]
+    pub against: Option<String>,
+    /// What that server calls its model [default: the first in its list]
+    #[arg(long, value_name = "NAME", requires = "against")]
+    pub against_model: Option<String>,
+    /// What that server wants to see as a bearer token
+    #[arg(long, value_name = "KEY", requires = "against")]
+    pub api_key: Option<String>,
+    /// Prompt tokens computed at once
+    #[arg(long, default_value_t = 512, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub prefill_chunk: u32,
+    /// Print everything as JSON
+    #[arg(long, conflicts_with = "csv")]
+    pub json: bool,
+    /// Print the rows as CSV
+    #[arg(long)]
+    pub csv: bool,
+    #[command(flatten)]
+    pub device: Device,
+    #[command(flatten)]
+    pub sources: Sources,
+}
+
+/// What `bench` can measure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Measure {
+    /// Reading a prompt
+    Prefill,
+    /// Writing an answer, by context and by how many are written together
+    Decode,
+    /// The time to the first token of a prompt that is new, known, or half known
+    Prefix,
+    /// Many requests at once, over HTTP
+    Concurrency,
+}
+
 /// How to compute.
 #[derive(Debug, Args)]
 pub struct Device {
@@ -110,9 +176,24 @@ pub struct Device {
     /// Compute in f32 throughout: slower, and what references are compared with
     #[arg(long)]
     pub exact: bool,
+    /// Bits a remembered key or value takes: 8 halves the memory of long contexts with next to no loss, 4 halves it
+    /// again and shows
+    #[arg(long, value_name = "BITS", default_value = "16", conflicts_with = "exact")]
+    pub kv_bits: KvBits,
     /// Compute with MLX's own ops even on a CPU, where they are slow
     #[arg(long, hide = true)]
     pub own_ops: bool,
+}
+
+/// What `--kv-bits` may be.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub enum KvBits {
+    #[value(name = "16")]
+    Sixteen,
+    #[value(name = "8")]
+    Eight,
+    #[value(name = "4")]
+    Four,
 }
 
 /// Where models come from. The variables are the ones other tools of the hub use.
@@ -137,6 +218,15 @@ pub struct Sources {
     pub cache: Option<PathBuf>,
     #[arg(long, hide = true, env = "PYTHON", default_value = "python3")]
     pub python: String,
+}
+
+fn web_address(text: &str) -> Result<String, String> {
+    let address = text.trim_end_matches('/');
+    let host = address.strip_prefix("http://").or(address.strip_prefix("https://"));
+    match host {
+        Some(host) if !host.is_empty() => Ok(address.strip_suffix("/v1").unwrap_or(address).to_owned()),
+        _ => Err("expected an address like http://127.0.0.1:8080".into()),
+    }
 }
 
 fn temperature(text: &str) -> Result<f32, String> {

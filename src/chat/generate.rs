@@ -82,7 +82,7 @@ impl Model {
         Ok(Job {
             sampling: sampling::resolve(&request.sampling, &self.defaults, self.tokenizer.vocab_size())?,
             max_tokens: request.max_tokens.map_or(left, |wanted| wanted.min(left)),
-            stop_tokens: self.stop_tokens.clone(),
+            stop_tokens: if request.ignore_eos { Vec::new() } else { self.stop_tokens.clone() },
             steps,
             prompt,
         })

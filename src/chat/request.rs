@@ -9,6 +9,8 @@ pub struct Request {
     pub sampling: Overrides,
     /// The most tokens to generate; `None` lets the answer fill the context.
     pub max_tokens: Option<usize>,
+    /// Goes on past the tokens that end an answer, as far as `max_tokens`.
+    pub ignore_eos: bool,
     /// The answer ends before the first of these.
     pub stop: Vec<String>,
     /// Extra variables for the chat template.

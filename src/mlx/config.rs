@@ -14,6 +14,11 @@ impl<'a> Config<'a> {
         self.0.get(key).filter(|value| value.is_object()).map(Config)
     }
 
+    /// Whether `key` is there and not null.
+    pub fn has(self, key: &str) -> bool {
+        self.value(key).is_some()
+    }
+
     fn value(self, key: &str) -> Option<&'a Value> {
         self.0.get(key).filter(|value| !value.is_null())
     }

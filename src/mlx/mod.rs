@@ -9,12 +9,14 @@ mod gguf;
 pub mod models;
 mod nn;
 mod quant;
+mod roofline;
 mod runner;
 mod sampler;
 mod weights;
 
 pub use error::Error;
 pub use quant::Float;
+pub use roofline::{Processor, Roofline, processor, roofline};
 pub use runner::Runner;
 
 use crate::checkpoint::Checkpoint;
@@ -22,8 +24,9 @@ use crate::checkpoint::Checkpoint;
 /// What computes, and how.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Backend {
-    /// Our primitives on a CPU. Activations are f32 between them; the mode says what happens inside.
-    Cpu { mode: mlx_cpu::Mode },
+    /// Our primitives on a CPU. Activations are f32 between them; the mode says what happens inside, and `kv` how keys
+    /// and values are kept.
+    Cpu { mode: mlx_cpu::Mode, kv: mlx_cpu::KvFormat },
     /// MLX's own ops: Metal, CUDA, or a plain CPU (as a reference; it is slow).
     Mlx { activations: Float },
 }
@@ -39,14 +42,37 @@ pub enum Precision {
     Exact,
 }
 
+/// How many bits our CPU primitives keep a key or a value in. Fewer make room for more and longer answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum KvBits {
+    #[default]
+    Sixteen,
+    /// 9 bits with what 32 of them share.
+    Eight,
+    /// 5 bits with what 32 of them share.
+    Four,
+}
+
 /// How to load.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Options {
     pub precision: Precision,
+    /// For [`Precision::Fast`]; exact keys and values are f32.
+    pub kv_bits: KvBits,
     /// Compute with MLX's own ops even where ours are faster.
     pub own_ops: bool,
     /// CPU threads; `None` takes the physical cores.
     pub threads: Option<usize>,
+}
+
+impl KvBits {
+    fn format(self) -> mlx_cpu::KvFormat {
+        match self {
+            KvBits::Sixteen => mlx_cpu::KvFormat::F16,
+            KvBits::Eight => mlx_cpu::KvFormat::Int8,
+            KvBits::Four => mlx_cpu::KvFormat::Int4,
+        }
+    }
 }
 
 /// Loads a model onto the device. Call it on the thread that will run it.
@@ -67,19 +93,30 @@ pub fn load(checkpoint: &Checkpoint, options: Options) -> Result<Runner, Error> 
 
 /// The CPU's own primitives where MLX's default device is a CPU; MLX's ops otherwise.
 fn backend(checkpoint: &Checkpoint, options: Options) -> Result<Backend, Error> {
-    let on_cpu = matches!(mlx_rs::Device::try_default()?.get_type()?, mlx_rs::DeviceType::Cpu);
-    if on_cpu && !options.own_ops {
-        let mode = match options.precision {
-            Precision::Fast => mlx_cpu::Mode::Fast,
-            Precision::Exact => mlx_cpu::Mode::Exact,
+    if on_cpu()? && !options.own_ops {
+        return match (options.precision, options.kv_bits) {
+            (Precision::Fast, bits) => Ok(Backend::Cpu { mode: mlx_cpu::Mode::Fast, kv: bits.format() }),
+            (Precision::Exact, KvBits::Sixteen) => {
+                Ok(Backend::Cpu { mode: mlx_cpu::Mode::Exact, kv: mlx_cpu::KvFormat::F32 })
+            }
+            (Precision::Exact, _) => {
+                Err(Error("exact keys and values are f32: ask for fewer bits or for exact".into()))
+            }
         };
-        return Ok(Backend::Cpu { mode });
+    }
+    if options.kv_bits != KvBits::Sixteen {
+        return Err(Error("8 and 4 bits a key or value are for the CPU's own primitives".into()));
     }
     let activations = match options.precision {
         Precision::Exact => Float::F32,
         Precision::Fast => stored_as(checkpoint),
     };
     Ok(Backend::Mlx { activations })
+}
+
+/// Whether MLX's default device is a CPU.
+fn on_cpu() -> Result<bool, Error> {
+    Ok(matches!(mlx_rs::Device::try_default()?.get_type()?, mlx_rs::DeviceType::Cpu))
 }
 
 /// The 16-bit format of the checkpoint's floats: what its model was trained or converted to run in.

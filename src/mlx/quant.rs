@@ -1,5 +1,6 @@
-//! A weight matrix in host memory, in one of the forms that checkpoints hold: MLX's affine quantisation or plain
-//! floats. GGUF's blocks become one of these too, so everything after loading knows two forms only.
+//! A weight matrix in host memory, in one of the forms that checkpoints hold: MLX's affine quantisation, its small floats
+//! with shared scales, or plain floats. GGUF's blocks become one of these too, so everything after loading knows three
+//! forms only.
 
 use half::{bf16, f16};
 
@@ -50,6 +51,7 @@ pub struct Matrix {
 pub enum Data {
     Dense { float: Float, values: Vec<u8> },
     Affine(Affine),
+    SmallFloats(SmallFloats),
 }
 
 /// MLX's affine quantisation: element = scale * q + bias, with a scale and a bias for every `group` inputs of a row.
@@ -64,6 +66,14 @@ pub struct Affine {
     pub biases: Vec<u8>,
 }
 
+/// MLX's mxfp4, nvfp4 and mxfp8: `codes` is one little-endian stream a row, `scales` a byte a group.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SmallFloats {
+    pub format: mlx_cpu::Micro,
+    pub codes: Vec<u8>,
+    pub scales: Vec<u8>,
+}
+
 impl Matrix {
     /// Whether the two can be stacked: the same inputs in the same form.
     pub fn same_form(&self, other: &Matrix) -> bool {
@@ -71,6 +81,7 @@ impl Matrix {
             && match (&self.data, &other.data) {
                 (Data::Dense { float: a, .. }, Data::Dense { float: b, .. }) => a == b,
                 (Data::Affine(a), Data::Affine(b)) => (a.bits, a.group, a.float) == (b.bits, b.group, b.float),
+                (Data::SmallFloats(a), Data::SmallFloats(b)) => a.format == b.format,
                 _ => false,
             }
     }
@@ -86,9 +97,31 @@ impl Matrix {
                 affine.scales.extend(more.scales);
                 affine.biases.extend(more.biases);
             }
+            (Data::SmallFloats(floats), Data::SmallFloats(more)) => {
+                floats.codes.extend(more.codes);
+                floats.scales.extend(more.scales);
+            }
             _ => unreachable!("same_form holds"),
         }
         self
+    }
+
+    /// Of two stacks of `matrices` the stack of pairs: each matrix of this one and, below it, its like of the other.
+    pub fn stack_each(self, below: Matrix, matrices: usize) -> Matrix {
+        let (upper, lower, total) = (self.n / matrices, below.n / matrices, self.n);
+        self.stack(below).rows_from(|row| match (row / (upper + lower), row % (upper + lower)) {
+            (matrix, within) if within < upper => matrix * upper + within,
+            (matrix, within) => total + matrix * lower + within - upper,
+        })
+    }
+
+    /// The same numbers in a form that MLX's own ops read through mlx-rs 0.33: it has them say that every quantised
+    /// matrix is affine, though mlx-c would let them say more. So small floats become f32.
+    pub fn for_mlx(self) -> Matrix {
+        let Data::SmallFloats(floats) = &self.data else { return self };
+        let numbers = floats.format.read(&floats.codes, &floats.scales);
+        let values = numbers.iter().flat_map(|number| number.to_le_bytes()).collect();
+        Matrix { data: Data::Dense { float: Float::F32, values }, ..self }
     }
 
     /// The matrix whose row `i` is this one's row `source(i)`.
@@ -104,6 +137,11 @@ impl Matrix {
                 scales: reorder(&affine.scales),
                 biases: reorder(&affine.biases),
                 ..*affine
+            }),
+            Data::SmallFloats(floats) => Data::SmallFloats(SmallFloats {
+                format: floats.format,
+                codes: reorder(&floats.codes),
+                scales: reorder(&floats.scales),
             }),
         };
         Matrix { data, ..*self }

@@ -9,7 +9,7 @@ use super::{
     Backend, Error, array,
     config::Config,
     gguf,
-    quant::{Affine, Data, Float, Matrix},
+    quant::{Affine, Data, Float, Matrix, SmallFloats},
 };
 use crate::checkpoint::{Checkpoint, Dtype, Tensor};
 
@@ -114,40 +114,48 @@ impl<'a> Weights<'a> {
         Ok(((0..count).map(|index| float.read(&bytes, index)).collect(), tensor.shape.clone()))
     }
 
-    /// A vector of `length` floats as an array, f32 on the CPU and in the checkpoint's own format elsewhere.
-    pub fn vector(&self, name: &str, length: usize) -> Result<Array, Error> {
-        self.shifted_vector(name, length, 0.0)
-    }
-
-    /// [`Weights::vector`] plus `shift`.
-    pub fn shifted_vector(&self, name: &str, length: usize, shift: f32) -> Result<Array, Error> {
-        let (mut values, shape) = self.floats(name)?;
-        values.iter_mut().for_each(|value| *value += shift);
-        if shape != [length] {
-            return Err(Error(format!("{}: expected a vector of {length}, found {shape:?}", self.at(name).prefix)));
-        }
-        let whole = Array::from_slice(&values, &[length as i32]);
-        match self.backend() {
-            Backend::Mlx { activations } => Ok(whole.as_dtype(activations.mlx())?),
-            Backend::Cpu { .. } => Ok(whole),
+    /// A vector of `length` floats.
+    pub fn numbers(&self, name: &str, length: usize) -> Result<Vec<f32>, Error> {
+        let (values, shape) = self.floats(name)?;
+        match shape == [length] {
+            true => Ok(values),
+            false => Err(Error(format!("{}: expected a vector of {length}, found {shape:?}", self.at(name).prefix))),
         }
     }
 
     /// The `weight` of `n` outputs and `k` inputs at this place, in the form the checkpoint holds it.
     pub fn matrix(&self, n: usize, k: usize) -> Result<Matrix, Error> {
+        self.weight(&[n, k])
+    }
+
+    /// The `weight` of so many matrices of `n` outputs and `k` inputs, as one matrix of all their rows.
+    pub fn matrices(&self, count: usize, n: usize, k: usize) -> Result<Matrix, Error> {
+        self.weight(&[count, n, k])
+    }
+
+    /// `shape` ends with the inputs.
+    fn weight(&self, shape: &[usize]) -> Result<Matrix, Error> {
+        let matrix = if self.has("scales") { self.quantized(shape) } else { self.plain(shape) }?;
+        Ok(match self.backend() {
+            Backend::Mlx { .. } => matrix.for_mlx(),
+            Backend::Cpu { .. } => matrix,
+        })
+    }
+
+    fn plain(&self, shape: &[usize]) -> Result<Matrix, Error> {
         let tensor = self.tensor("weight")?;
-        if self.has("scales") {
-            return self.affine(tensor, n, k);
+        if tensor.shape != shape {
+            return Err(Error(format!("{}: expected {shape:?}, found {:?}", tensor.name, tensor.shape)));
         }
-        if tensor.shape != [n, k] {
-            return Err(Error(format!("{}: expected [{n}, {k}], found {:?}", tensor.name, tensor.shape)));
-        }
+        let (n, k) = rows(shape);
         let bytes = self.bytes(tensor)?;
         if let Some(float) = float(&tensor.dtype) {
             return Ok(Matrix { n, k, data: Data::Dense { float, values: bytes } });
         }
-        let exact = [Backend::Cpu { mode: mlx_cpu::Mode::Exact }, Backend::Mlx { activations: Float::F32 }];
-        let plain = if exact.contains(&self.backend()) { Float::F32 } else { Float::F16 };
+        let plain = match self.backend() {
+            Backend::Cpu { mode: mlx_cpu::Mode::Exact, .. } | Backend::Mlx { activations: Float::F32 } => Float::F32,
+            _ => Float::F16,
+        };
         gguf::matrix(tensor.dtype.name(), [n, k], &bytes, plain).ok_or_else(|| {
             Error(format!(
                 "{} is stored as {}, which mettle does not read; take a file in one of {}",
@@ -158,53 +166,109 @@ impl<'a> Weights<'a> {
         })
     }
 
-    /// MLX's quantised triple: `weight` as u32, `scales`, `biases`. The config says group and bits, for the whole
-    /// model or for this path alone; the shapes must agree with it.
-    fn affine(&self, weight: &Tensor, n: usize, k: usize) -> Result<Matrix, Error> {
-        let (scales, biases) = (self.tensor("scales")?, self.tensor("biases")?);
-        let quantization = Config(self.source.checkpoint.config())
-            .object("quantization")
-            .ok_or_else(|| Error(format!("{} is quantised, but config.json has no quantization", self.prefix)))?;
-        let own = quantization.object(&self.prefix);
-        let setting = |key: &str| match own {
-            Some(own) if own.0.get(key).is_some() => own.count(key),
-            _ => quantization.count(key),
-        };
-        let (bits, group) = (setting("bits")?, setting("group_size")?);
-        let mode = own.and_then(|own| own.text("mode")).or_else(|| quantization.text("mode")).unwrap_or("affine");
-        if mode != "affine" || ![2, 3, 4, 5, 6, 8].contains(&bits) || ![32, 64, 128].contains(&group) {
-            return Err(Error(format!(
-                "{}: quantization {mode} with {bits} bits in groups of {group} is not supported (affine, 2 to 8 bits, groups of 32, 64 or 128 are)",
-                self.prefix
-            )));
-        }
-        let float = float(&scales.dtype)
-            .ok_or_else(|| Error(format!("{}: scales must be floats, found {:?}", scales.name, scales.dtype)))?;
+    /// MLX's quantised `weight` as u32 with its `scales` and, where it is affine, `biases`. The shapes must agree with
+    /// what the config says.
+    fn quantized(&self, shape: &[usize]) -> Result<Matrix, Error> {
+        let (weight, scales, quantization) = (self.tensor("weight")?, self.tensor("scales")?, self.quantization()?);
+        let Quantization { mode, bits, group } = quantization;
+        let (n, k) = rows(shape);
+        let last = |extent: usize| [&shape[..shape.len() - 1], &[extent]].concat();
         let fits = k.is_multiple_of(group)
             && weight.dtype == Dtype::U32
-            && weight.shape == [n, k * bits / 32]
-            && scales.shape == [n, k / group]
-            && biases.shape == scales.shape
-            && biases.dtype == scales.dtype;
+            && weight.shape == last(k * bits / 32)
+            && scales.shape == last(k / group);
+        let wrong = || {
+            let (w, s) = ((&weight.dtype, &weight.shape), (&scales.dtype, &scales.shape));
+            let form = format!("{} of {bits} bits in groups of {group}", mode.name());
+            Error(format!("{}: weight {w:?} with scales {s:?} is no {shape:?} in {form}", self.prefix))
+        };
         if !fits {
-            return Err(Error(format!(
-                "{}: weight {:?}, scales {:?} and biases {:?} are not a [{n}, {k}] matrix of {bits} bits in groups of {group}",
-                self.prefix, weight.shape, scales.shape, biases.shape
-            )));
+            return Err(wrong());
         }
-        Ok(Matrix {
-            n,
-            k,
-            data: Data::Affine(Affine {
-                bits,
-                group,
-                float,
-                weights: self.bytes(weight)?,
-                scales: self.bytes(scales)?,
-                biases: self.bytes(biases)?,
-            }),
-        })
+        let data = match mode {
+            Mode::SmallFloats(format) => {
+                if scales.dtype != Dtype::U8 {
+                    return Err(wrong());
+                }
+                Data::SmallFloats(SmallFloats { format, codes: self.bytes(weight)?, scales: self.bytes(scales)? })
+            }
+            Mode::Affine => {
+                let (biases, float) = (self.tensor("biases")?, float(&scales.dtype).ok_or_else(wrong)?);
+                if (&biases.shape, &biases.dtype) != (&scales.shape, &scales.dtype) {
+                    let (found, wanted) = ((&biases.dtype, &biases.shape), (&scales.dtype, &scales.shape));
+                    return Err(Error(format!("{}: {found:?}, beside scales {wanted:?}", biases.name)));
+                }
+                let (weights, scales, biases) = (self.bytes(weight)?, self.bytes(scales)?, self.bytes(biases)?);
+                Data::Affine(Affine { bits, group, float, weights, scales, biases })
+            }
+        };
+        Ok(Matrix { n, k, data })
     }
+
+    /// What the config says of this path, or of the whole model. As in MLX, a path that has settings of its own takes
+    /// none of the model's: what they leave out follows from their mode.
+    fn quantization(&self) -> Result<Quantization, Error> {
+        let whole = Config(self.source.checkpoint.config())
+            .object("quantization")
+            .ok_or_else(|| Error(format!("{} is quantised, but config.json has no quantization", self.prefix)))?;
+        let settings = whole.object(&self.prefix).unwrap_or(whole);
+        let name = settings.text("mode").unwrap_or("affine");
+        let known = MODES.iter().find(|(mode, ..)| mode.name() == name);
+        let unknown = |what: String| {
+            Error(format!("{}: quantization {name} with {what} is not supported ({READABLE} are)", self.prefix))
+        };
+        let &(mode, bits, group) = known.ok_or_else(|| unknown("any number of bits".into()))?;
+        let bits = settings.optional_count("bits")?.unwrap_or(bits);
+        let group = settings.optional_count("group_size")?.unwrap_or(group);
+        let supported = match mode {
+            Mode::Affine => [2, 3, 4, 5, 6, 8].contains(&bits) && [32, 64, 128].contains(&group),
+            Mode::SmallFloats(format) => (bits, group) == (format.bits(), format.group()),
+        };
+        match supported {
+            true => Ok(Quantization { mode, bits, group }),
+            false => Err(unknown(format!("{bits} bits in groups of {group}"))),
+        }
+    }
+}
+
+/// How a matrix is quantised.
+struct Quantization {
+    mode: Mode,
+    bits: usize,
+    group: usize,
+}
+
+#[derive(Clone, Copy)]
+enum Mode {
+    Affine,
+    SmallFloats(mlx_cpu::Micro),
+}
+
+impl Mode {
+    /// MLX's name.
+    fn name(self) -> &'static str {
+        match self {
+            Mode::Affine => "affine",
+            Mode::SmallFloats(mlx_cpu::Micro::Mxfp4) => "mxfp4",
+            Mode::SmallFloats(mlx_cpu::Micro::Nvfp4) => "nvfp4",
+            Mode::SmallFloats(mlx_cpu::Micro::Mxfp8) => "mxfp8",
+        }
+    }
+}
+
+/// The modes with MLX's defaults for bits and group.
+const MODES: &[(Mode, usize, usize)] = &[
+    (Mode::Affine, 4, 64),
+    (Mode::SmallFloats(mlx_cpu::Micro::Mxfp4), 4, 32),
+    (Mode::SmallFloats(mlx_cpu::Micro::Nvfp4), 4, 16),
+    (Mode::SmallFloats(mlx_cpu::Micro::Mxfp8), 8, 32),
+];
+const READABLE: &str = "affine, 2, 3, 4, 5, 6 or 8 bits in groups of 32, 64 or 128, mxfp4, nvfp4 and mxfp8";
+
+/// The rows before the inputs, and the inputs.
+fn rows(shape: &[usize]) -> (usize, usize) {
+    let (k, rows) = shape.split_last().expect("a shape ends with the inputs");
+    (rows.iter().product(), *k)
 }
 
 fn float(dtype: &Dtype) -> Option<Float> {

@@ -1,5 +1,7 @@
 //! The integration tests, one binary.
 
+mod accuracy;
+mod bench;
 mod commands;
 mod hub;
 mod layers;

@@ -81,6 +81,16 @@ fn streamed_joined_is_not_streamed() {
 }
 
 #[test]
+fn ignore_eos_goes_on_to_the_limit() {
+    let mut setup = Setup::default();
+    setup.script.answer = vec![40, 41, 42, END];
+    let server = Server::start(setup);
+    let (text, reason, usage) = whole(&post(server.address, &request(&json!({"ignore_eos": true, "max_tokens": 7}))));
+    assert_eq!((text.as_str(), reason), ("HIJHIJ", json!("length")), "the end itself is no text");
+    assert_eq!(usage["completion_tokens"], 7);
+}
+
+#[test]
 fn usage_counts_tokens() {
     let mut setup = Setup::default();
     setup.script.answer = vec![40, 41, 42, END];

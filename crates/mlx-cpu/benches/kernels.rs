@@ -10,7 +10,7 @@ use mlx_cpu::kernels::{
     kv::{Page, page_len},
     level::{Level, levels, with_level},
     matmul::{Matmul, Mode, matmul},
-    pack::{Affine, Float, Format, Packed, pack_affine, pack_dense},
+    pack::{Affine, Float, Format, Micro, Packed, pack_affine, pack_dense, pack_micro},
     pool,
     rows::{Heads, HeadsMut, Rows, RowsMut},
     sample::{Choice, sample},
@@ -71,6 +71,18 @@ impl Weights {
             pack_affine(&packed, &Affine { bits, weights: &words, scales: &scales, biases: &scales }, &mut data);
             (packed, data)
         };
+        Weights::copied(packed, data, spread)
+    }
+
+    fn micro(n: usize, k: usize, micro: Micro) -> Weights {
+        let packed = Packed::micro(n, k, micro).expect("a format there is");
+        let words: Vec<u32> = (0..n * k * micro.bits() / 32).map(|i| (i as u32).wrapping_mul(2_654_435_761)).collect();
+        let mut data = vec![0; packed.bytes()];
+        pack_micro(&packed, &words, &vec![0x38; n * k / micro.group()], &mut data);
+        Weights::copied(packed, data, true)
+    }
+
+    fn copied(packed: Packed, data: Vec<u8>, spread: bool) -> Weights {
         let copies = if spread { (400 << 20) / data.len() } else { 1 };
         Weights { packed, copies: vec![data; copies] }
     }
@@ -88,6 +100,7 @@ fn decode(level: Level, weights: &Weights, m: usize) {
     });
     let format = match weights.packed.format {
         Format::Affine { bits, group, .. } => format!("{bits}-bit g{group}"),
+        Format::Micro(micro) => format!("{micro:?}"),
         Format::Dense(float) => format!("{float:?}"),
     };
     let from = if weights.copies.len() > 1 { "memory" } else { "cache" };
@@ -170,6 +183,14 @@ fn main() {
             }
             decode(level, &Weights::new(2048, 2048, 8, 64, spread), 1);
             decode(level, &Weights::new(2048, 2048, 16, 64, spread), 1);
+        }
+        for bits in [2, 3, 5, 6] {
+            let weights = Weights::new(2048, 2048, bits, 64, true);
+            [1, 512].into_iter().for_each(|m| decode(level, &weights, m));
+        }
+        for micro in [Micro::Mxfp4, Micro::Nvfp4, Micro::Mxfp8] {
+            let weights = Weights::micro(2048, 2048, micro);
+            [1, 512].into_iter().for_each(|m| decode(level, &weights, m));
         }
         for m in [12, 16, 24, 512] {
             decode(level, &Weights::new(1536, 576, 4, 32, false), m);

@@ -1,162 +1,234 @@
-//! Attention as one node: rotate, write keys and values into the sequence's pages, attend.
+//! Attention as one node for a whole batch: norm and rotate, write keys and values into the sequences' pages, attend.
 
 use std::{ops::Range, sync::Arc};
 
 use mlx_rs::Array;
 
 use crate::{
-    Error,
-    glue::{f32_output, fits, heads, with_rows},
+    Error, Pages,
+    glue::{f32_output, fits, with_rows},
     kernels::{
-        attention::{Attention, Sequence, attention},
-        kv::{Page, PageMut, kv_append, page_len},
-        rope,
+        attention::{Grown, Norm, Step, step},
+        kv::{Format, Layout},
+        rope::{Pairing, Rotation},
         rows::{Heads, HeadsMut, Rows},
     },
     op::{Dtype, Output, View, ViewMut, apply},
+    pages::{Full, PAGE},
 };
 
-/// Rotary embedding of the first `dims` features of every head.
+/// Rotary embedding of the first `2 * inverse.len()` features of every head.
+#[derive(Clone)]
 pub struct Rope {
-    pub dims: usize,
     /// Pairs are (2i, 2i+1) if true, (i, i + dims/2) if false.
     pub interleaved: bool,
     /// Radians a position for each pair, `[dims / 2]`.
     pub inverse: Arc<[f32]>,
     /// On the rotated features.
     pub factor: f32,
+    /// Whether a pair turns by a token's place in time (0), height (1) or width (2), `[dims / 2]`; `None`: all by time.
+    pub axes: Option<Arc<[u8]>>,
 }
 
-/// What [`attend`] needs to know besides its arrays.
+/// RMS norms of each head's queries and keys, before the rotation.
+#[derive(Clone)]
+pub struct QkNorm {
+    /// `[dim]`
+    pub q: Arc<[f32]>,
+    /// `[dim]`
+    pub k: Arc<[f32]>,
+    pub eps: f32,
+}
+
+/// What [`attend`] needs to know besides its arrays: the same for every pass of a layer.
+#[derive(Clone)]
 pub struct Attend {
     pub heads: usize,
     pub kv_heads: usize,
     /// Features a head.
     pub dim: usize,
-    /// Positions a page, a multiple of 16.
-    pub page: usize,
-    /// Positions the pages hold already.
-    pub offset: usize,
     pub scale: f32,
+    pub norm: Option<QkNorm>,
+    pub rope: Rope,
     /// A query sees this many positions, its own included.
     pub window: Option<usize>,
-    pub rope: Rope,
-    /// Keys and values are kept in f16, not in f32.
-    pub half: bool,
+    /// A logit of each head that takes part in the softmax and carries no value, `[heads]`.
+    pub sinks: Option<Arc<[f32]>>,
+    /// Scores x become cap * tanh(x / cap).
+    pub soft_cap: Option<f32>,
+    /// How keys and values are kept.
+    pub format: Format,
 }
 
-/// Causal attention of one sequence's next tokens: `q` `[t, heads * dim]`, `k` and `v` `[t, kv_heads * dim]`, not
-/// rotated yet → `[t, heads * dim]` and the sequence's pages with the new positions in them. A page that nobody else
-/// holds is written in place, another one is copied first.
+/// Heads within `[tokens, features]`: head h is the columns from `start + h * stride` on.
+#[derive(Clone, Copy)]
+pub struct Part<'a> {
+    pub array: &'a Array,
+    pub start: usize,
+    pub stride: usize,
+}
+
+/// A sequence's next tokens.
+pub struct Growth<'a> {
+    /// How many of the batch's tokens are its own; sequences lie one after the other.
+    pub tokens: usize,
+    /// What it remembers of the tokens before.
+    pub pages: &'a mut Pages,
+}
+
+impl Attend {
+    pub(crate) fn layout(&self) -> Layout {
+        Layout { format: self.format, positions: PAGE, kv_heads: self.kv_heads, dim: self.dim }
+    }
+
+    /// What the kernel computes of queries, keys and values.
+    pub(crate) fn step<'a>(&'a self, [q, k, v]: [Heads<'a>; 3], positions: Option<&'a [i32]>) -> Step<'a> {
+        let Attend { scale, ref norm, ref rope, window, ref sinks, soft_cap, .. } = *self;
+        Step {
+            q,
+            k,
+            v,
+            norm: norm.as_ref().map(|norm| Norm { q: &norm.q, k: &norm.k, eps: norm.eps }),
+            rotation: Rotation {
+                inv_freq: &rope.inverse,
+                axes: rope.axes.as_deref(),
+                pairing: if rope.interleaved { Pairing::Neighbours } else { Pairing::Halves },
+                scale: rope.factor,
+            },
+            positions: positions.map(|positions| positions.as_chunks::<3>().0),
+            layout: self.layout(),
+            scale,
+            window,
+            sinks: sinks.as_deref(),
+            soft_cap,
+        }
+    }
+}
+
+/// Causal attention of several sequences' next tokens, not normed nor rotated yet → `[tokens, heads * dim]`. Their keys
+/// and values are appended to the sequences' pages. A page that nobody else holds is written in place, another one is
+/// copied first. `positions`, `[tokens, 3]` i32, are the tokens' places in time, height and width; without them a token
+/// is where its sequence has it.
 ///
 /// # Errors
-/// Shapes that do not fit.
+/// Shapes that do not fit; a failed evaluation of the pages before.
 pub fn attend(
-    settings: Attend,
-    q: &Array,
-    k: &Array,
-    v: &Array,
-    mut pages: Vec<Array>,
-) -> Result<(Array, Vec<Array>), Error> {
-    let Attend { heads, kv_heads, dim, page, offset, half, .. } = settings;
-    let t = q.dim(0);
-    let width = (kv_heads * dim) as i32;
-    let whole = q.shape() == [t, (heads * dim) as i32] && k.shape() == [t, width] && v.shape() == k.shape() && t > 0;
-    fits(whole, || format!("attention of {:?} over {:?} and {:?}", q.shape(), k.shape(), v.shape()))?;
-    fits(pages.len() == offset.div_ceil(page), || format!("{} pages for {offset} positions", pages.len()))?;
-    // The pages that the new positions lie in; the first of them may be there already.
-    let touched = offset / page..(offset + t as usize).div_ceil(page);
-    let page_shape = [page_len(page, kv_heads, dim) as i32];
-    let dtype = if half { Dtype::F16 } else { Dtype::F32 };
-    let out_shape = [t, (heads * dim) as i32];
-    let mut outputs = vec![f32_output(&out_shape)];
-    outputs.extend(touched.clone().map(|index| {
-        let donor = (index < pages.len()).then_some(3 + index);
-        Output { shape: &page_shape, dtype, donor }
-    }));
-    let made = {
-        let inputs: Vec<&Array> = [q, k, v].into_iter().chain(&pages).collect();
-        let first = touched.start;
-        apply(c"mettle::attend", &inputs, &outputs, move |inputs, outputs| run(&settings, first, inputs, outputs))?
-    };
-    // From here on only the graph holds a page that is written to.
-    pages.truncate(touched.start);
-    let mut made = made.into_iter();
-    let output = made.next().expect("the first output is there");
-    pages.extend(made);
-    Ok((output, pages))
-}
-
-fn run(settings: &Attend, first: usize, inputs: &[View], outputs: &mut [ViewMut]) {
-    let (output, grown) = outputs.split_first_mut().expect("the first output is there");
-    let tokens = inputs[0].shape()[0] as usize;
-    with_rows(&inputs[0], 1, |q| {
-        with_rows(&inputs[1], 1, |k| {
-            with_rows(&inputs[2], 1, |v| {
-                let (q, k) = (rotated(settings, q), rotated(settings, k));
-                let v = heads(v, settings.dim);
-                for (index, page) in grown.iter_mut().enumerate() {
-                    append(settings, first + index, page, &k, v, index + first >= inputs.len() - 3);
-                }
-                let old = &inputs[3..3 + first];
-                let pages: Vec<Page> = if settings.half {
-                    let old = old.iter().map(|page| Page::F16(page.slice().expect("pages are contiguous")));
-                    old.chain(grown.iter_mut().map(|page| Page::F16(page.slice()))).collect()
-                } else {
-                    let old = old.iter().map(|page| Page::F32(page.slice().expect("pages are contiguous")));
-                    old.chain(grown.iter_mut().map(|page| Page::F32(page.slice()))).collect()
-                };
-                let length = settings.offset + tokens;
-                let op = Attention {
-                    q: Heads::packed(&q, settings.heads, settings.dim),
-                    sequences: &[Sequence { pages: &pages, length, queries: tokens }],
-                    kv_heads: settings.kv_heads,
-                    scale: settings.scale,
-                    window: settings.window,
-                    sinks: None,
-                    soft_cap: None,
-                };
-                attention(&op, HeadsMut::packed(output.slice(), settings.heads, settings.dim));
+    settings: &Attend,
+    [q, k, v]: [Part; 3],
+    positions: Option<&Array>,
+    mut sequences: Vec<Growth>,
+) -> Result<Array, Error> {
+    let tokens: usize = sequences.iter().map(|sequence| sequence.tokens).sum();
+    check(settings, [q, k, v], positions, &sequences, tokens)?;
+    let out_shape = [tokens as i32, (settings.heads * settings.dim) as i32];
+    let mut inputs: Vec<Array> = [q, k, v].map(|part| part.array.clone()).into();
+    inputs.extend(positions.cloned());
+    let settings = settings.clone();
+    let columns = [q, k, v].map(|part| (part.start, part.stride));
+    let with_positions = positions.is_some();
+    grow(settings.layout(), inputs, &out_shape, &mut sequences, move |grown, inputs, output| {
+        let Attend { heads, kv_heads, dim, .. } = settings;
+        let positions: Option<Vec<i32>> = with_positions.then(|| inputs[3].gather());
+        with_rows(&inputs[0], 1, |rows| {
+            let q = part(rows, columns[0], heads, dim);
+            with_rows(&inputs[1], 1, |rows| {
+                let k = part(rows, columns[1], kv_heads, dim);
+                with_rows(&inputs[2], 1, |rows| {
+                    let v = part(rows, columns[2], kv_heads, dim);
+                    let op = settings.step([q, k, v], positions.as_deref());
+                    step(&op, grown, HeadsMut::packed(output, heads, dim));
+                });
             });
         });
-    });
+    })
 }
 
-/// Queries or keys, turned by their positions.
-fn rotated(settings: &Attend, x: Rows) -> Vec<f32> {
-    let mut out = vec![0.0; x.count * x.width];
-    let positions: Vec<i32> = (settings.offset..settings.offset + x.count).map(|at| at as i32).collect();
-    let pairing = if settings.rope.interleaved { rope::Pairing::Neighbours } else { rope::Pairing::Halves };
-    let op = rope::Rope {
-        x: heads(x, settings.dim),
-        positions: &positions,
-        inv_freq: &settings.rope.inverse,
-        pairing,
-        scale: settings.rope.factor,
-    };
-    rope::rope(&op, HeadsMut::packed(&mut out, x.width / settings.dim, settings.dim));
-    out
-}
-
-/// Writes the tokens that belong into page `index`. A page without a donor is cleared first.
-fn append(settings: &Attend, index: usize, page: &mut ViewMut, k: &[f32], v: Heads, fresh: bool) {
-    let Attend { kv_heads, dim, page: size, offset, half, .. } = *settings;
-    let tokens: Range<usize> = (index * size).saturating_sub(offset)..v.tokens.min((index + 1) * size - offset);
-    let at = offset + tokens.start - index * size;
-    let keys = Heads::packed(&k[tokens.start * kv_heads * dim..tokens.end * kv_heads * dim], kv_heads, dim);
-    let from = tokens.start * v.token_stride;
-    let values = Heads { data: &v.data[from..], tokens: tokens.len(), ..v };
-    if half {
-        let page = page.slice();
-        if fresh {
-            page.fill(half::f16::ZERO);
+/// Makes a node of these inputs and of one output besides the pages of `sequences`, which grow by their tokens. `run` is
+/// given the pages to read and to write, the inputs and the output.
+pub(crate) fn grow(
+    layout: Layout,
+    mut inputs: Vec<Array>,
+    out_shape: &[i32],
+    sequences: &mut [Growth],
+    run: impl Fn(Vec<Grown>, &[View], &mut [f32]) + Send + Sync + 'static,
+) -> Result<Array, Error> {
+    let page_shape = [layout.bytes() as i32];
+    let mut outputs = vec![f32_output(out_shape)];
+    let mut plans = Vec::with_capacity(sequences.len());
+    for sequence in &mut *sequences {
+        let (offset, full, open) = sequence.pages.grow()?;
+        let fresh = open.is_none();
+        let donor = open.map(|page| {
+            inputs.push(page);
+            inputs.len() - 1
+        });
+        let pages = offset / PAGE..(offset + sequence.tokens).div_ceil(PAGE);
+        for index in pages.clone() {
+            let donor = donor.filter(|_| index == pages.start);
+            outputs.push(Output { shape: &page_shape, dtype: Dtype::U8, donor });
         }
-        kv_append(PageMut::F16(page), keys, values, at);
-    } else {
-        let page = page.slice::<f32>();
-        if fresh {
-            page.fill(0.0);
-        }
-        kv_append(PageMut::F32(page), keys, values, at);
+        plans.push(Plan { tokens: sequence.tokens, offset, full, fresh, pages });
     }
+    let held: Vec<&Array> = inputs.iter().collect();
+    let pages: Vec<usize> = plans.iter().map(|of| of.pages.len()).collect();
+    let made = apply(c"mettle::attention", &held, &outputs, move |inputs: &[View], outputs: &mut [ViewMut]| {
+        let (output, mut pages) = outputs.split_first_mut().expect("the first output is there");
+        let mut grown = Vec::with_capacity(plans.len());
+        for of in &plans {
+            let (own, rest) = pages.split_at_mut(of.pages.len());
+            pages = rest;
+            let mut open: Vec<&mut [u8]> = own.iter_mut().map(ViewMut::slice).collect();
+            open.iter_mut().skip(usize::from(!of.fresh)).for_each(|page| page.fill(0));
+            let full = of.full.iter().map(Full::bytes).collect();
+            grown.push(Grown { tokens: of.tokens, offset: of.offset, full, open });
+        }
+        run(grown, inputs, output.slice());
+    })?;
+    let mut made = made.into_iter();
+    let output = made.next().expect("the first output is there");
+    for (sequence, pages) in sequences.iter_mut().zip(pages) {
+        sequence.pages.grown(sequence.tokens, made.by_ref().take(pages).collect());
+    }
+    Ok(output)
+}
+
+fn check(
+    settings: &Attend,
+    parts: [Part; 3],
+    positions: Option<&Array>,
+    sequences: &[Growth],
+    tokens: usize,
+) -> Result<(), Error> {
+    let Attend { heads, kv_heads, dim, .. } = *settings;
+    for (part, heads) in parts.into_iter().zip([heads, kv_heads, kv_heads]) {
+        let shape = part.array.shape();
+        let needed = part.start + (heads - 1) * part.stride + dim;
+        fits(shape.len() == 2 && shape[0] as usize == tokens && needed <= shape[1] as usize, || {
+            format!("attention of {tokens} tokens, {heads} heads of {dim}, in {shape:?} from column {}", part.start)
+        })?;
+    }
+    fits(sequences.iter().all(|of| of.tokens > 0) && tokens > 0, || "attention of no tokens".into())?;
+    fits(positions.is_none_or(|at| at.shape() == [tokens as i32, 3] && at.dtype() == mlx_rs::Dtype::Int32), || {
+        format!("positions of {tokens} tokens as {:?}", positions.map(Array::shape))
+    })?;
+    let bytes = settings.layout().bytes();
+    fits(sequences.iter().all(|of| of.pages.fit(bytes)), || format!("pages that are not of {bytes} bytes"))
+}
+
+/// One sequence of a node.
+struct Plan {
+    tokens: usize,
+    offset: usize,
+    /// The pages before those written to.
+    full: Arc<Vec<Full>>,
+    /// Whether the first page written to holds nothing yet.
+    fresh: bool,
+    /// The pages written to, by their place among the sequence's.
+    pages: Range<usize>,
+}
+
+/// Heads within rows.
+pub(crate) fn part(rows: Rows, (start, stride): (usize, usize), heads: usize, dim: usize) -> Heads {
+    let data = rows.data.get(start..).unwrap_or_default();
+    Heads { data, tokens: rows.count, heads, dim, token_stride: rows.stride, head_stride: stride }
 }

@@ -7,9 +7,8 @@ use crate::{
     Error, Weights,
     kernels::{
         gate::{self, Activation},
-        matmul::{self as product, Mode},
-        norm, pack,
-        rows::{Heads, HeadsMut, Rows, RowsMut},
+        pack,
+        rows::{Heads, Rows, RowsMut},
     },
     op::{Dtype, Output, View, apply_one},
 };
@@ -35,36 +34,6 @@ pub(crate) fn with_rows<T>(view: &View, inner: usize, body: impl FnOnce(Rows) ->
     }
 }
 
-/// `x Wᵀ (+ residual)`: `[m, k]` → `[m, n]`, f32.
-///
-/// # Errors
-/// Shapes that do not fit, activations that are not f32.
-pub fn matmul(weights: &Weights, x: &Array, residual: Option<&Array>, mode: Mode) -> Result<Array, Error> {
-    let (m, k) = (x.dim(0), x.dim(1));
-    fits(x.ndim() == 2 && k as usize == weights.layout.k, || {
-        format!("a matmul of {:?} by [{}, {}]", x.shape(), weights.layout.n, weights.layout.k)
-    })?;
-    let weights = weights.clone();
-    let shape = [m, weights.layout.n as i32];
-    if let Some(residual) = residual {
-        fits(residual.shape() == shape, || format!("a residual of {:?} for {shape:?}", residual.shape()))?;
-    }
-    let inputs: Vec<&Array> = [x].into_iter().chain(residual).collect();
-    apply_one(c"mettle::matmul", &inputs, f32_output(&shape), move |inputs, output| {
-        let width = weights.layout.n;
-        with_rows(&inputs[0], 1, |x| {
-            let compute = |add: Option<Rows>, out: &mut [f32]| {
-                let op = product::Matmul { packed: &weights.layout, data: weights.bytes(), x, add, mode };
-                product::matmul(&op, RowsMut::packed(out, width));
-            };
-            match inputs.get(1) {
-                Some(residual) => with_rows(residual, 1, |add| compute(Some(add), output.slice())),
-                None => compute(None, output.slice()),
-            }
-        });
-    })
-}
-
 /// Rows of an embedding table: `[tokens]` u32 → `[tokens, k]` f32.
 ///
 /// # Errors
@@ -78,25 +47,6 @@ pub fn embedding(weights: &Weights, ids: &Array) -> Result<Array, Error> {
     apply_one(c"mettle::embedding", &[ids], f32_output(&shape), move |inputs, output| {
         let ids = inputs[0].gather::<u32>();
         pack::embedding(&weights.layout, weights.bytes(), &ids, RowsMut::packed(output.slice(), weights.layout.k));
-    })
-}
-
-/// Normalises every `dim` neighbouring features of `[tokens, features]` by their root mean square.
-///
-/// # Errors
-/// Shapes that do not fit.
-pub fn rms_norm(x: &Array, weight: Option<&Array>, dim: usize, eps: f32) -> Result<Array, Error> {
-    let features = *x.shape().last().unwrap_or(&0) as usize;
-    let whole = dim > 0 && features.is_multiple_of(dim) && weight.is_none_or(|weight| weight.shape() == [dim as i32]);
-    fits(whole, || format!("an rms_norm of {:?} by {dim}", x.shape()))?;
-    let shape = x.shape().to_vec();
-    let inputs: Vec<&Array> = [x].into_iter().chain(weight).collect();
-    apply_one(c"mettle::rms_norm", &inputs, f32_output(&shape), move |inputs, output| {
-        let weight = inputs.get(1).map(|weight| weight.gather::<f32>());
-        with_rows(&inputs[0], 1, |x| {
-            let op = norm::RmsNorm { x: heads(x, dim), weight: weight.as_deref(), eps, gate: None, add: None };
-            norm::rms_norm(&op, HeadsMut::packed(output.slice(), x.width / dim, dim));
-        });
     })
 }
 

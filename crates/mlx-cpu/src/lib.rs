@@ -5,21 +5,38 @@
 //! with any number of threads: that is what lets a server promise that batching and caching change nothing.
 
 mod attend;
+mod attention_layer;
+mod delta_net;
+mod experts;
+mod feed_forward;
 mod glue;
 pub mod kernels;
+mod linear;
+mod memory;
+mod norm;
 mod op;
-mod recurrent;
+mod pages;
 mod sample;
+mod ssm;
 mod weights;
 
-pub use attend::{Attend, Rope, attend};
-pub use glue::{embedding, matmul, rms_norm, silu_mul};
+pub use attend::{Attend, Growth, Part, QkNorm, Rope, attend};
+pub use attention_layer::{AttentionLayer, attention_layer};
+pub use delta_net::{DeltaNet, DeltaSequence, delta_net};
+pub use experts::{combine, gather_matmul, route};
+pub use feed_forward::{FeedForward, feed_forward};
+pub use glue::{embedding, silu_mul};
 pub use kernels::{
+    gate::Activation,
+    kv::Format as KvFormat,
     matmul::Mode,
-    pack::Float,
+    pack::{Float, Micro},
     pool::{set_threads, threads},
 };
+pub use linear::{Joined, Linear, linear};
+pub use norm::{LayerNorm, Norm, layer_norm, rms_norm};
 pub use op::Error;
-pub use recurrent::{gated_delta, short_conv};
+pub use pages::Pages;
 pub use sample::{Adjustment, Sample, sample};
-pub use weights::{Affine, Weights};
+pub use ssm::{Decay, ssm};
+pub use weights::{Affine, SmallFloats, Weights};

@@ -113,6 +113,10 @@ class Kernel : public mx::Primitive {
       : Primitive(stream), kernel_(std::move(kernel)), name_(name), donors_(std::move(donors)) {}
 
   void eval_cpu(const std::vector<mx::array>& inputs, std::vector<mx::array>& outputs) override {
+    // Every output holds the inputs, though one is enough for what is left to do: a donor's buffer is taken over only
+    // where it is held once.
+    for (auto& out : outputs)
+      if (&out.inputs() != &inputs) out.inputs().clear();
     std::vector<Copy> copies;
     for (size_t i = 0; i < outputs.size(); i++) {
       auto& out = outputs[i];

@@ -5,21 +5,20 @@ use std::sync::Arc;
 
 use crate::{
     Error,
-    kernels::pack::{self, Float, Packed},
+    kernels::pack::{self, Float, Micro, Packed},
+    memory::Piece,
 };
 
-/// A weight matrix in the kernels' own layout. Clones share the bytes.
+/// A weight matrix in the kernels' own layout, or a stack of them: the experts of a mixture. Clones share the bytes.
 #[derive(Clone)]
 pub struct Weights {
+    /// Of one matrix.
     pub(crate) layout: Packed,
-    lines: Arc<[Line]>,
+    pub(crate) matrices: usize,
+    piece: Arc<Piece>,
 }
 
-#[derive(Clone, Copy)]
-#[repr(C, align(64))]
-struct Line([u8; 64]);
-
-/// Affine weights as MLX's checkpoints hold them.
+/// Affine weights as MLX's checkpoints hold them: one matrix or several, one after the other.
 pub struct Affine<'a> {
     pub n: usize,
     pub k: usize,
@@ -34,37 +33,79 @@ pub struct Affine<'a> {
     pub biases: &'a [u8],
 }
 
+/// MLX's small floats as its checkpoints hold them: one matrix or several, one after the other.
+pub struct SmallFloats<'a> {
+    pub n: usize,
+    pub k: usize,
+    pub format: Micro,
+    /// `n` rows, each a little-endian stream of `k` codes.
+    pub weights: &'a [u8],
+    /// `[n, k / group]` bytes
+    pub scales: &'a [u8],
+}
+
 impl Weights {
     /// Packs quantised weights.
     ///
     /// # Errors
     /// Bits or groups no kernel reads.
     pub fn affine(source: &Affine) -> Result<Weights, Error> {
-        let layout = Packed::affine(source.n, source.k, source.bits, source.group, source.float).map_err(Error)?;
-        let words: Vec<u32> = source
-            .weights
-            .chunks_exact(4)
-            .map(|word| u32::from_le_bytes(word.try_into().expect("four bytes")))
-            .collect();
-        let mlx = pack::Affine { bits: source.bits, weights: &words, scales: source.scales, biases: source.biases };
-        Ok(Weights::filled(layout, |bytes| pack::pack_affine(&layout, &mlx, bytes)))
+        let &Affine { n, k, bits, group, float, weights, scales, biases } = source;
+        let layout = Packed::affine(n, k, bits, group, float).map_err(Error)?;
+        let words = words(weights);
+        Ok(Weights::filled(layout, words.len() / (n * k * bits / 32), |matrix, bytes| {
+            let mlx = pack::Affine {
+                bits,
+                weights: part(&words, n * k * bits / 32, matrix),
+                scales: part(scales, n * k / group * float.bytes(), matrix),
+                biases: part(biases, n * k / group * float.bytes(), matrix),
+            };
+            pack::pack_affine(&layout, &mlx, bytes);
+        }))
     }
 
-    /// Packs `[n, k]` floats.
+    /// Packs small floats.
+    ///
+    /// # Errors
+    /// Inputs that are not whole groups.
+    pub fn small_floats(source: &SmallFloats) -> Result<Weights, Error> {
+        let &SmallFloats { n, k, format, weights, scales } = source;
+        let layout = Packed::micro(n, k, format).map_err(Error)?;
+        let words = words(weights);
+        let each = n * k * format.bits() / 32;
+        Ok(Weights::filled(layout, words.len() / each, |matrix, bytes| {
+            let scales = part(scales, n * k / format.group(), matrix);
+            pack::pack_micro(&layout, part(&words, each, matrix), scales, bytes);
+        }))
+    }
+
+    /// Packs `[n, k]` floats, one matrix or several.
     pub fn dense(n: usize, k: usize, float: Float, values: &[u8]) -> Weights {
         let layout = Packed::dense(n, k, float);
-        Weights::filled(layout, |bytes| pack::pack_dense(&layout, values, bytes))
+        let each = n * k * float.bytes();
+        Weights::filled(layout, values.len() / each, |matrix, bytes| {
+            pack::pack_dense(&layout, part(values, each, matrix), bytes);
+        })
     }
 
-    fn filled(layout: Packed, fill: impl FnOnce(&mut [u8])) -> Weights {
-        let mut lines = vec![Line([0; 64]); layout.bytes().div_ceil(64)];
-        // SAFETY: lines are plain bytes, side by side, and at least `bytes()` of them.
-        fill(unsafe { std::slice::from_raw_parts_mut(lines.as_mut_ptr().cast(), layout.bytes()) });
-        Weights { layout, lines: lines.into() }
+    /// Has `fill` write each matrix.
+    fn filled(layout: Packed, matrices: usize, fill: impl Fn(usize, &mut [u8])) -> Weights {
+        let bytes = layout.bytes();
+        let mut piece = Piece::new(matrices * bytes);
+        piece.bytes_mut().chunks_exact_mut(bytes).enumerate().for_each(|(matrix, to)| fill(matrix, to));
+        Weights { layout, matrices, piece: Arc::new(piece) }
     }
 
     pub(crate) fn bytes(&self) -> &[u8] {
-        // SAFETY: as in `filled`.
-        unsafe { std::slice::from_raw_parts(self.lines.as_ptr().cast(), self.layout.bytes()) }
+        self.piece.bytes()
     }
+}
+
+fn words(bytes: &[u8]) -> Vec<u32> {
+    bytes.chunks_exact(4).map(|word| u32::from_le_bytes(word.try_into().expect("four bytes"))).collect()
+}
+
+/// The part of `all` that belongs to matrix `index`.
+fn part<T>(all: &[T], each: usize, index: usize) -> &[T] {
+    &all[index * each..][..each]
 }

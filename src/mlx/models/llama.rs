@@ -9,7 +9,7 @@ use crate::{
         Error,
         batch::Batch,
         config::Config,
-        nn::{Attention, Embedding, GatedMlp, Heads, Kv, Layer, Linear, RmsNorm, Rope, State},
+        nn::{Attention, AttentionParts, Embedding, GatedMlp, Heads, Linear, RmsNorm, Rope, State, qkv},
         quant::Matrix,
         weights::{Source, Weights},
     },
@@ -32,11 +32,7 @@ struct Llama {
 }
 
 struct Block {
-    attention_norm: RmsNorm,
-    qkv: Vec<Linear>,
     attention: Attention,
-    output: Linear,
-    mlp_norm: RmsNorm,
     mlp: GatedMlp,
 }
 
@@ -95,51 +91,30 @@ impl Block {
         let Shared { config, heads, gguf, .. } = *shared;
         let (dim, query) = (config.count("hidden_size")?, heads.query);
         let attention = at.at("self_attn");
-        let parts = [
-            (attention.at("q_proj"), query * heads.dim),
-            (attention.at("k_proj"), heads.kv * heads.dim),
-            (attention.at("v_proj"), heads.kv * heads.dim),
-        ];
-        let mut qkv =
-            parts.iter().map(|(at, outputs)| at.matrix(*outputs, dim)).collect::<Result<Vec<Matrix>, Error>>()?;
-        if gguf {
-            // GGUF stores the rows of a head pair by pair; here they are two halves.
-            for matrix in &mut qkv[..2] {
-                *matrix = matrix.rows_from(|row| paired(row, heads.dim));
-            }
-        }
-        Ok(Block {
-            attention_norm: RmsNorm::load(&at.at("input_layernorm"), dim, config.rms_norm_eps()?)?,
-            qkv: Linear::from_matrices(&parts, qkv)?,
-            attention: Attention {
-                heads,
-                rope: shared.rope.clone(),
-                window: window(config, index)?,
-                backend: at.backend(),
-            },
+        let eps = config.rms_norm_eps()?;
+        // GGUF stores the rows of a head pair by pair; here they are two halves.
+        let order = |matrix: Matrix| match gguf {
+            true => matrix.rows_from(|row| paired(row, heads.dim)),
+            false => matrix,
+        };
+        let attention = Attention::new(AttentionParts {
+            heads,
+            norm: RmsNorm::load(&at.at("input_layernorm"), dim, eps)?,
+            projections: qkv(&attention, dim, heads, order)?,
+            head_norms: None,
+            rope: shared.rope.clone(),
+            window: window(config, index)?,
+            gated: false,
             output: Linear::load(&attention.at("o_proj"), query * heads.dim, dim)?,
-            mlp_norm: RmsNorm::load(&at.at("post_attention_layernorm"), dim, config.rms_norm_eps()?)?,
-            mlp: GatedMlp::load(&at.at("mlp"), dim, config.count("intermediate_size")?)?,
-        })
+            backend: at.backend(),
+        })?;
+        let norm = RmsNorm::load(&at.at("post_attention_layernorm"), dim, eps)?;
+        let mlp = GatedMlp::load(&at.at("mlp"), norm, dim, config.count("intermediate_size")?)?;
+        Ok(Block { attention, mlp })
     }
 
     fn forward(&self, x: &Array, batch: &Batch, states: &mut [&mut State], layer: usize) -> Result<Array, Error> {
-        let [q, k, v] = self.project(&self.attention_norm.forward(x)?)?;
-        let attended = self.attention.forward([&q, &k, &v], batch, states, layer)?;
-        let x = self.output.forward_onto(&attended, x)?;
-        self.mlp.forward_onto(&self.mlp_norm.forward(&x)?, &x)
-    }
-
-    fn project(&self, x: &Array) -> Result<[Array; 3], Error> {
-        let Heads { query, kv, dim } = self.attention.heads;
-        let parts = match &self.qkv[..] {
-            [joined] => {
-                let cuts = [(query * dim) as i32, ((query + kv) * dim) as i32];
-                joined.forward(x)?.split_at_indices(&cuts, 1)?
-            }
-            each => each.iter().map(|linear| linear.forward(x)).collect::<Result<Vec<Array>, Error>>()?,
-        };
-        parts.try_into().map_err(|_| Error("queries, keys and values are three; this is a bug".into()))
+        self.mlp.forward(&self.attention.forward(x, batch, states, layer)?)
     }
 }
 
@@ -174,7 +149,7 @@ impl Model for Llama {
     }
 
     fn fresh(&self) -> Result<State, Error> {
-        let layers = self.blocks.iter().map(|block| Layer::Attention(Kv::empty(block.attention.backend)));
+        let layers = self.blocks.iter().map(|block| block.attention.fresh());
         Ok(State { length: 0, layers: layers.collect() })
     }
 

@@ -1,7 +1,9 @@
 //! The architectures, one file each, named by the `model_type` of their config.json. [`MODELS`] is the table.
 
 mod llama;
+mod qwen3;
 mod qwen3_5;
+mod qwen3_moe;
 
 use mlx_rs::Array;
 
@@ -38,7 +40,8 @@ pub struct Architecture {
 }
 
 /// Every architecture mettle loads.
-pub const MODELS: &[Architecture] = &[llama::ARCHITECTURE, qwen3_5::ARCHITECTURE];
+pub const MODELS: &[Architecture] =
+    &[llama::ARCHITECTURE, qwen3::ARCHITECTURE, qwen3_moe::ARCHITECTURE, qwen3_5::ARCHITECTURE];
 
 /// The `model_type`s of all architectures, for messages and for checks before a download.
 pub fn names() -> Vec<&'static str> {

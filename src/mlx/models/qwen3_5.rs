@@ -3,14 +3,16 @@
 //! The delta layers remember a fixed-size state instead of keys and values, so a sequence of this model can be
 //! continued where it ended but not cut shorter.
 
-use mlx_rs::{Array, ops};
+use mlx_rs::Array;
 
 use super::{Architecture, Model};
 use crate::mlx::{
     Error,
     batch::Batch,
     config::Config,
-    nn::{Attention, DeltaNet, Embedding, GatedMlp, Heads, Kv, Layer, Linear, RmsNorm, Rope, State},
+    nn::{
+        Attention, AttentionParts, DeltaNet, Embedding, GatedMlp, Heads, Joined, Layer, Linear, RmsNorm, Rope, State,
+    },
     weights::{Source, Weights},
 };
 
@@ -31,14 +33,12 @@ struct Qwen {
 }
 
 struct Block {
-    mixer_norm: RmsNorm,
     mixer: Mixer,
-    mlp_norm: RmsNorm,
     mlp: GatedMlp,
 }
 
 enum Mixer {
-    Attention(GatedAttention),
+    Attention(Attention),
     Delta(DeltaNet),
 }
 
@@ -83,78 +83,48 @@ impl Block {
     fn load(at: &Weights, config: Config, index: usize, shift: f32) -> Result<Block, Error> {
         let dim = config.count("hidden_size")?;
         let every = config.optional_count("full_attention_interval")?.unwrap_or(4);
+        let norm = RmsNorm::load_shifted(&at.at("input_layernorm"), dim, config.rms_norm_eps()?, shift)?;
         let mixer = match (index + 1).is_multiple_of(every) {
-            true => Mixer::Attention(GatedAttention::load(&at.at("self_attn"), config, shift)?),
-            false => Mixer::Delta(DeltaNet::load(&at.at("linear_attn"), config)?),
+            true => Mixer::Attention(gated_attention(&at.at("self_attn"), norm, config, shift)?),
+            false => Mixer::Delta(DeltaNet::load(&at.at("linear_attn"), norm, config)?),
         };
-        Ok(Block {
-            mixer_norm: RmsNorm::load_shifted(&at.at("input_layernorm"), dim, config.rms_norm_eps()?, shift)?,
-            mixer,
-            mlp_norm: RmsNorm::load_shifted(&at.at("post_attention_layernorm"), dim, config.rms_norm_eps()?, shift)?,
-            mlp: GatedMlp::load(&at.at("mlp"), dim, config.count("intermediate_size")?)?,
-        })
+        let mlp_norm = RmsNorm::load_shifted(&at.at("post_attention_layernorm"), dim, config.rms_norm_eps()?, shift)?;
+        Ok(Block { mixer, mlp: GatedMlp::load(&at.at("mlp"), mlp_norm, dim, config.count("intermediate_size")?)? })
     }
 
     fn forward(&self, x: &Array, batch: &Batch, states: &mut [&mut State], layer: usize) -> Result<Array, Error> {
-        let normed = self.mixer_norm.forward(x)?;
         let x = match &self.mixer {
-            Mixer::Attention(attention) => attention.forward_onto(&normed, x, batch, states, layer)?,
-            Mixer::Delta(delta) => delta.forward_onto(&normed, x, batch, states, layer)?,
+            Mixer::Attention(attention) => attention.forward(x, batch, states, layer)?,
+            Mixer::Delta(delta) => delta.forward(x, batch, states, layer)?,
         };
-        self.mlp.forward_onto(&self.mlp_norm.forward(&x)?, &x)
+        self.mlp.forward(&x)
     }
 }
 
 /// Full attention whose output is gated by a second half of the query projection.
-struct GatedAttention {
-    q: Linear,
-    k: Linear,
-    v: Linear,
-    q_norm: RmsNorm,
-    k_norm: RmsNorm,
-    attention: Attention,
-    output: Linear,
-}
-
-impl GatedAttention {
-    fn load(at: &Weights, config: Config, shift: f32) -> Result<GatedAttention, Error> {
-        let (dim, query) = (config.count("hidden_size")?, config.count("num_attention_heads")?);
-        let head = config.optional_count("head_dim")?.unwrap_or(dim / query);
-        let heads = Heads { query, kv: config.count("num_key_value_heads")?, dim: head };
-        let rotated = match config.object("rope_parameters").map(|rope| rope.number("partial_rotary_factor")) {
-            Some(factor) => factor?,
-            None => config.number("partial_rotary_factor")?,
-        };
-        let rotated = (head as f64 * rotated.unwrap_or(0.25)) as usize;
-        Ok(GatedAttention {
-            q: Linear::load(&at.at("q_proj"), dim, 2 * query * head)?,
-            k: Linear::load(&at.at("k_proj"), dim, heads.kv * head)?,
-            v: Linear::load(&at.at("v_proj"), dim, heads.kv * head)?,
-            q_norm: RmsNorm::load_shifted(&at.at("q_norm"), head, config.rms_norm_eps()?, shift)?,
-            k_norm: RmsNorm::load_shifted(&at.at("k_norm"), head, config.rms_norm_eps()?, shift)?,
-            attention: Attention { heads, rope: Rope::load(config, rotated)?, window: None, backend: at.backend() },
-            output: Linear::load(&at.at("o_proj"), query * head, dim)?,
-        })
-    }
-
-    fn forward_onto(
-        &self,
-        x: &Array,
-        residual: &Array,
-        batch: &Batch,
-        states: &mut [&mut State],
-        layer: usize,
-    ) -> Result<Array, Error> {
-        let Heads { query, dim, .. } = self.attention.heads;
-        let (query, dim) = (query as i32, dim as i32);
-        // Every head's queries are followed by its gates.
-        let mut halves = self.q.forward(x)?.reshape(&[-1, query, 2 * dim])?.split_at_indices(&[dim], 2)?.into_iter();
-        let mut half = || halves.next().expect("two halves").reshape(&[-1, query * dim]);
-        let (q, gate) = (half()?, half()?);
-        let (q, k) = (self.q_norm.forward(&q)?, self.k_norm.forward(&self.k.forward(x)?)?);
-        let attended = self.attention.forward([&q, &k, &self.v.forward(x)?], batch, states, layer)?;
-        self.output.forward_onto(&attended.multiply(ops::sigmoid(gate)?)?, residual)
-    }
+fn gated_attention(at: &Weights, norm: RmsNorm, config: Config, shift: f32) -> Result<Attention, Error> {
+    let (dim, query) = (config.count("hidden_size")?, config.count("num_attention_heads")?);
+    let head = config.optional_count("head_dim")?.unwrap_or(dim / query);
+    let heads = Heads { query, kv: config.count("num_key_value_heads")?, dim: head };
+    let rotated = match config.object("rope_parameters").map(|rope| rope.number("partial_rotary_factor")) {
+        Some(factor) => factor?,
+        None => config.number("partial_rotary_factor")?,
+    };
+    let rotated = (head as f64 * rotated.unwrap_or(0.25)) as usize;
+    let head_norm = |name: &str| RmsNorm::load_shifted(&at.at(name), head, config.rms_norm_eps()?, shift);
+    let parts =
+        [(at.at("q_proj"), 2 * query * head), (at.at("k_proj"), heads.kv * head), (at.at("v_proj"), heads.kv * head)];
+    Attention::new(AttentionParts {
+        heads,
+        norm,
+        projections: Joined::load(&parts, dim)?,
+        head_norms: Some([head_norm("q_norm")?, head_norm("k_norm")?]),
+        rope: Rope::load(config, rotated)?,
+        window: None,
+        gated: true,
+        output: Linear::load(&at.at("o_proj"), query * head, dim)?,
+        backend: at.backend(),
+    })
 }
 
 impl Model for Qwen {
@@ -172,7 +142,7 @@ impl Model for Qwen {
 
     fn fresh(&self) -> Result<State, Error> {
         let layer = |block: &Block| match &block.mixer {
-            Mixer::Attention(attention) => Ok(Layer::Attention(Kv::empty(attention.attention.backend))),
+            Mixer::Attention(attention) => Ok(attention.fresh()),
             Mixer::Delta(delta) => Ok(Layer::Recurrent(delta.fresh()?)),
         };
         Ok(State { length: 0, layers: self.blocks.iter().map(layer).collect::<Result<_, Error>>()? })

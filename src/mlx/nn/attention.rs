@@ -1,11 +1,16 @@
-//! Grouped-query attention over what each sequence remembers, causal, with an optional sliding window.
+//! An attention layer: the norm in front, projections, grouped-query attention over what each sequence remembers (causal,
+//! with an optional sliding window), the output, and the residual around all.
 
-use mlx_rs::{Array, fast, fast::ScaledDotProductAttentionMask as Mask, ops::indexing::TryIndexOp};
+use std::sync::Arc;
 
-use super::{Kv, Layer, Rope, State, cache::PAGE};
+use mlx_rs::{Array, fast, fast::ScaledDotProductAttentionMask as Mask, ops, ops::indexing::TryIndexOp};
+
+use super::{Joined, Kv, Layer, Linear, RmsNorm, Rope, State};
 use crate::mlx::{
     Backend, Error,
     batch::{Batch, Segment, joined},
+    quant::Matrix,
+    weights::Weights,
 };
 
 /// How queries, keys and values divide into heads.
@@ -18,64 +23,140 @@ pub struct Heads {
     pub dim: usize,
 }
 
-/// Rotates, remembers and attends. The projections around it belong to the model.
-pub struct Attention {
+/// The parts a layer is made of.
+pub struct AttentionParts {
     pub heads: Heads,
+    pub norm: RmsNorm,
+    /// Queries, keys and values.
+    pub projections: Joined,
+    /// Of each head's queries and keys, before the rotation.
+    pub head_norms: Option<[RmsNorm; 2]>,
     pub rope: Rope,
     /// A token sees this many positions, itself included; `None` sees all before it.
     pub window: Option<usize>,
+    /// Every head's queries are followed by as many gates: what it finds is multiplied with their sigmoid.
+    pub gated: bool,
+    pub output: Linear,
     pub backend: Backend,
 }
 
+/// The layer.
+pub struct Attention {
+    backend: Backend,
+    form: Form,
+}
+
+enum Form {
+    Cpu(Arc<mlx_cpu::AttentionLayer>),
+    Mlx(Box<AttentionParts>),
+}
+
+/// `q_proj`, `k_proj` and `v_proj`, with the rows of queries and of keys put in order first.
+pub fn qkv(at: &Weights, dim: usize, heads: Heads, order: impl Fn(Matrix) -> Matrix) -> Result<Joined, Error> {
+    let parts = [
+        (at.at("q_proj"), heads.query * heads.dim),
+        (at.at("k_proj"), heads.kv * heads.dim),
+        (at.at("v_proj"), heads.kv * heads.dim),
+    ];
+    let read = |(at, outputs): &(Weights, usize)| at.matrix(*outputs, dim);
+    let matrices = vec![order(read(&parts[0])?), order(read(&parts[1])?), read(&parts[2])?];
+    Joined::from_matrices(&parts, matrices)
+}
+
 impl Attention {
-    /// Queries `[tokens, query * dim]`, keys and values `[tokens, kv * dim]`, not rotated yet → `[tokens, query * dim]`.
-    /// Appends keys and values to layer `layer` of each sequence's state.
-    pub fn forward(
-        &self,
-        [q, k, v]: [&Array; 3],
-        batch: &Batch,
-        states: &mut [&mut State],
-        layer: usize,
-    ) -> Result<Array, Error> {
-        let mut outputs = Vec::with_capacity(batch.segments.len());
-        for (segment, state) in batch.segments.iter().zip(states) {
-            let Layer::Attention(kv) = &mut state.layers[layer] else {
-                return Err(Error(format!("layer {layer} has no keys and values; this is a bug")));
-            };
-            let (q, k, v) = (segment.of(q)?, segment.of(k)?, segment.of(v)?);
-            outputs.push(match kv {
-                Kv::Pages(pages) => self.paged([&q, &k, &v], pages, segment.offset)?,
-                Kv::Whole(_) => self.whole([&q, &k, &v], kv, segment)?,
-            });
-        }
-        joined(outputs)
+    pub fn new(parts: AttentionParts) -> Result<Attention, Error> {
+        let backend = parts.backend;
+        let form = match parts.kernel()? {
+            Some(layer) => Form::Cpu(Arc::new(layer)),
+            None => Form::Mlx(Box::new(parts)),
+        };
+        Ok(Attention { backend, form })
     }
 
+    /// What a sequence of no tokens remembers.
+    pub fn fresh(&self) -> Layer {
+        Layer::Attention(Kv::empty(self.backend))
+    }
+
+    /// `x + layer(norm(x))`, all `[tokens, dim]`. Appends keys and values to layer `layer` of each sequence's state.
+    pub fn forward(&self, x: &Array, batch: &Batch, states: &mut [&mut State], layer: usize) -> Result<Array, Error> {
+        let kvs = states.iter_mut().map(|state| match &mut state.layers[layer] {
+            Layer::Attention(kv) => Ok(kv),
+            Layer::Recurrent(_) => Err(Error(format!("layer {layer} has no keys and values; this is a bug"))),
+        });
+        let kvs = kvs.collect::<Result<Vec<&mut Kv>, Error>>()?;
+        match &self.form {
+            Form::Cpu(kernel) => {
+                let mut sequences = Vec::with_capacity(kvs.len());
+                for (segment, kv) in batch.segments.iter().zip(kvs) {
+                    let Kv::Pages(pages) = kv else { return Err(Error("a CPU keeps pages; this is a bug".into())) };
+                    sequences.push(mlx_cpu::Growth { tokens: segment.length, pages });
+                }
+                Ok(mlx_cpu::attention_layer(kernel, x, None, sequences)?)
+            }
+            Form::Mlx(parts) => parts.forward(x, batch, kvs),
+        }
+    }
+}
+
+impl AttentionParts {
     fn scale(&self) -> f32 {
         (self.heads.dim as f32).powf(-0.5)
     }
 
-    /// One kernel rotates, writes into the pages and attends.
-    fn paged(&self, [q, k, v]: [&Array; 3], pages: &mut Vec<Array>, offset: usize) -> Result<Array, Error> {
-        let rope =
-            self.rope.kernel(self.backend).ok_or_else(|| Error("pages are for the CPU; this is a bug".into()))?;
-        let settings = mlx_cpu::Attend {
+    /// The layer for our CPU kernels; `None` elsewhere.
+    fn kernel(&self) -> Result<Option<mlx_cpu::AttentionLayer>, Error> {
+        let Backend::Cpu { kv: format, .. } = self.backend else { return Ok(None) };
+        let parts = (&self.norm, self.projections.kernel()?, self.output.kernel());
+        let (RmsNorm::Cpu(norm), Some(projections), Some(output)) = parts else { return Ok(None) };
+        let (norm, output) = (norm.clone(), output.clone());
+        let attend = mlx_cpu::Attend {
             heads: self.heads.query,
             kv_heads: self.heads.kv,
             dim: self.heads.dim,
-            page: PAGE,
-            offset,
             scale: self.scale(),
+            norm: self.head_norms.as_ref().map(|[q, k]| q.kernel(k)).transpose()?,
+            rope: self.rope.kernel(),
             window: self.window,
-            rope,
-            half: self.backend == Backend::Cpu { mode: mlx_cpu::Mode::Fast },
+            sinks: None,
+            soft_cap: None,
+            format,
         };
-        let (output, grown) = mlx_cpu::attend(settings, q, k, v, std::mem::take(pages))?;
-        *pages = grown;
-        Ok(output)
+        Ok(Some(mlx_cpu::AttentionLayer { norm, projections, attend, gated: self.gated, output }))
     }
 
-    /// The same by MLX's own ops.
+    /// The layer by MLX's own ops.
+    fn forward(&self, x: &Array, batch: &Batch, kvs: Vec<&mut Kv>) -> Result<Array, Error> {
+        let Heads { query, dim, .. } = self.heads;
+        let (query, dim) = (query as i32, dim as i32);
+        let parts = self.projections.forward(&self.norm.forward(x)?)?;
+        let [q, k, v] = &parts[..] else {
+            return Err(Error("queries, keys and values are three; this is a bug".into()));
+        };
+        let (q, gate) = match self.gated {
+            true => {
+                let mut halves = q.reshape(&[-1, query, 2 * dim])?.split_at_indices(&[dim], 2)?.into_iter();
+                let mut half = || halves.next().expect("two halves").reshape(&[-1, query * dim]);
+                (half()?, Some(half()?))
+            }
+            false => (q.clone(), None),
+        };
+        let (q, k) = match &self.head_norms {
+            Some([q_norm, k_norm]) => (q_norm.forward(&q)?, k_norm.forward(k)?),
+            None => (q, k.clone()),
+        };
+        let whole = |(segment, kv): (&Segment, &mut Kv)| {
+            self.whole([&segment.of(&q)?, &segment.of(&k)?, &segment.of(v)?], kv, segment)
+        };
+        let found = joined(batch.segments.iter().zip(kvs).map(whole).collect::<Result<_, Error>>()?)?;
+        let found = match gate {
+            Some(gate) => found.multiply(ops::sigmoid(gate)?)?,
+            None => found,
+        };
+        self.output.forward_onto(&found, x)
+    }
+
+    /// Attention of one sequence by MLX's own ops.
     fn whole(&self, [q, k, v]: [&Array; 3], kv: &mut Kv, segment: &Segment) -> Result<Array, Error> {
         let Heads { query, kv: kv_heads, dim } = self.heads;
         let (length, dim) = (segment.length as i32, dim as i32);

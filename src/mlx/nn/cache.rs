@@ -10,8 +10,8 @@ use mlx_rs::{
 
 use crate::mlx::{Backend, Error};
 
-/// Positions in one page of keys and values.
-pub const PAGE: usize = 256;
+/// Positions that [`Kv::Whole`] grows by.
+const STEP: usize = 256;
 
 /// A sequence's memory.
 #[derive(Clone)]
@@ -31,9 +31,9 @@ pub enum Layer {
 /// Keys and values of all positions so far.
 #[derive(Clone)]
 pub enum Kv {
-    /// On a CPU: pages of `[2, kv_heads, PAGE, dim]`, keys first, appended to and read in place.
-    Pages(Vec<Array>),
-    /// Elsewhere: `[1, kv_heads, capacity, dim]` each, grown by [`PAGE`] at a time.
+    /// On a CPU: pages in the kernels' own layout, appended to and read in place.
+    Pages(mlx_cpu::Pages),
+    /// Elsewhere: `[1, kv_heads, capacity, dim]` each, grown by [`STEP`] at a time.
     Whole(Option<(Array, Array)>),
 }
 
@@ -61,7 +61,7 @@ impl State {
             return None;
         }
         let cut = |layer: &Layer| match layer {
-            Layer::Attention(Kv::Pages(pages)) => Layer::Attention(Kv::Pages(pages[..length.div_ceil(PAGE)].to_vec())),
+            Layer::Attention(Kv::Pages(pages)) => Layer::Attention(Kv::Pages(pages.cut(length))),
             other => other.clone(),
         };
         Some(State { length, layers: self.layers.iter().map(cut).collect() })
@@ -70,7 +70,7 @@ impl State {
     /// The bytes of all its arrays, whether or not others share them.
     pub fn bytes(&self) -> usize {
         let layer = |layer: &Layer| match layer {
-            Layer::Attention(Kv::Pages(pages)) => pages.iter().map(Array::nbytes).sum(),
+            Layer::Attention(Kv::Pages(pages)) => pages.nbytes(),
             Layer::Attention(Kv::Whole(Some((keys, values)))) => keys.nbytes() + values.nbytes(),
             Layer::Attention(Kv::Whole(None)) => 0,
             Layer::Recurrent(Recurrent { conv, delta }) => conv.nbytes() + delta.nbytes(),
@@ -83,8 +83,8 @@ impl State {
         self.layers
             .iter()
             .flat_map(|layer| match layer {
-                // Only the last page can be new: the ones before it were evaluated when they filled up.
-                Layer::Attention(Kv::Pages(pages)) => pages.iter().rev().take(1).collect::<Vec<&Array>>(),
+                // One output of a pass brings the others along.
+                Layer::Attention(Kv::Pages(pages)) => pages.last().into_iter().collect::<Vec<&Array>>(),
                 Layer::Attention(Kv::Whole(Some((keys, values)))) => vec![keys, values],
                 Layer::Attention(Kv::Whole(None)) => Vec::new(),
                 Layer::Recurrent(Recurrent { conv, delta }) => vec![conv, delta],
@@ -97,7 +97,7 @@ impl Kv {
     /// Keys and values of no position.
     pub fn empty(backend: Backend) -> Kv {
         match backend {
-            Backend::Cpu { .. } => Kv::Pages(Vec::new()),
+            Backend::Cpu { .. } => Kv::Pages(mlx_cpu::Pages::default()),
             Backend::Mlx { .. } => Kv::Whole(None),
         }
     }
@@ -111,7 +111,7 @@ impl Kv {
         let (heads, length, dim) = (keys.dim(1), keys.dim(2) as usize, keys.dim(3));
         let needed = offset + length;
         let grown = |old: Option<&Array>, like: &Array| -> Result<Array, Error> {
-            let capacity = needed.div_ceil(PAGE) * PAGE;
+            let capacity = needed.div_ceil(STEP) * STEP;
             let have = old.map_or(0, |old| old.dim(2) as usize);
             let room = ops::zeros_dtype(&[1, heads, (capacity - have) as i32, dim], like.dtype())?;
             Ok(match old {

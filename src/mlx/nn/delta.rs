@@ -1,9 +1,9 @@
 //! The gated delta rule (Yang et al. 2024): a recurrence that decays its memory, erases what it would answer to a
-//! key and writes the new value in its place.
+//! key and writes the new value in its place. In MLX's own ops; on a CPU the whole layer is one of ours.
 
 use mlx_rs::{Array, ops, ops::indexing::TryIndexOp};
 
-use crate::mlx::{Backend, Error};
+use crate::mlx::Error;
 
 /// One sequence's inputs to the recurrence, normalised already.
 pub struct DeltaInputs<'a> {
@@ -16,13 +16,8 @@ pub struct DeltaInputs<'a> {
 
 /// Runs the recurrence over a sequence; `state` is `[value_heads, value_dim, key_dim]` in f32 and moves on. Returns
 /// `[length, value_heads, value_dim]`. A value head uses key head (its number / value heads a key head).
-pub fn gated_delta(backend: Backend, inputs: &DeltaInputs, state: &mut Array) -> Result<Array, Error> {
+pub fn gated_delta(inputs: &DeltaInputs, state: &mut Array) -> Result<Array, Error> {
     let DeltaInputs { q, k, v, g, beta } = inputs;
-    if let Backend::Cpu { .. } = backend {
-        let (output, next) = mlx_cpu::gated_delta(q, k, v, g, beta, state)?;
-        *state = next;
-        return Ok(output);
-    }
     let (value_heads, value_dim) = (v.dim(1), v.dim(2));
     let (key_heads, key_dim) = (q.dim(1), q.dim(2));
     let repeat = value_heads / key_heads;

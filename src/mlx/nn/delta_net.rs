@@ -1,8 +1,10 @@
 //! The gated delta layer of hybrid models (Yang et al. 2024), as Qwen 3.5 has it.
 
+use std::sync::Arc;
+
 use mlx_rs::{Array, ops};
 
-use super::{DeltaInputs, Layer, Linear, Recurrent, RmsNorm, ShortConv, State, gated_delta, silu_mul};
+use super::{DeltaInputs, Joined, Layer, Linear, Recurrent, RmsNorm, ShortConv, State, conv, gated_delta, mlp::silu};
 use crate::mlx::{
     Backend, Error,
     batch::{Batch, joined},
@@ -10,26 +12,38 @@ use crate::mlx::{
     weights::Weights,
 };
 
-/// Projections, short convolution, recurrence, gated norm.
+/// Projections, short convolution, recurrence, gated norm, with the norm in front and the residual around all.
 pub struct DeltaNet {
-    qkv: Linear,
-    z: Linear,
-    b: Linear,
-    a: Linear,
+    form: Form,
+    /// Of the convolution: its width, its channels.
+    conv: (usize, usize),
+    key: (usize, usize),   // heads, features a head
+    value: (usize, usize), // heads, features a head
+    backend: Backend,
+}
+
+enum Form {
+    Cpu(Arc<mlx_cpu::DeltaNet>),
+    Mlx(Box<Parts>),
+}
+
+/// The layer for MLX's own ops.
+struct Parts {
+    input_norm: RmsNorm,
+    /// Queries, keys and values as one, then z, b and a.
+    projections: Joined,
     conv: ShortConv,
     dt_bias: Array, // [value_heads], f32
     decay: Array,   // [value_heads], -exp(A_log), f32
     unit: RmsNorm,
     norm: RmsNorm,
     output: Linear,
-    key: (usize, usize),   // heads, features a head
-    value: (usize, usize), // heads, features a head
-    backend: Backend,
 }
 
 impl DeltaNet {
-    /// `in_proj_*`, `conv1d`, `dt_bias`, `A_log`, `norm` and `out_proj`; sizes by the config's `linear_*` fields.
-    pub fn load(at: &Weights, config: Config) -> Result<DeltaNet, Error> {
+    /// `in_proj_*`, `conv1d`, `dt_bias`, `A_log`, `norm` and `out_proj` behind `input_norm`; sizes by the config's
+    /// `linear_*` fields.
+    pub fn load(at: &Weights, input_norm: RmsNorm, config: Config) -> Result<DeltaNet, Error> {
         let dim = config.count("hidden_size")?;
         let key = (config.count("linear_num_key_heads")?, config.count("linear_key_head_dim")?);
         let value = (config.count("linear_num_value_heads")?, config.count("linear_value_head_dim")?);
@@ -37,61 +51,128 @@ impl DeltaNet {
             return Err(Error(format!("config.json: {} value heads do not share {} key heads", value.0, key.0)));
         }
         let channels = 2 * key.0 * key.1 + value.0 * value.1;
-        let heads = |name: &str| -> Result<Vec<f32>, Error> {
-            let (values, shape) = at.floats(name)?;
-            match shape == [value.0] {
-                true => Ok(values),
-                false => Err(Error(format!("{}.{name}: expected {} numbers, found {shape:?}", at.path(), value.0))),
+        let parts = [
+            (at.at("in_proj_qkv"), channels),
+            (at.at("in_proj_z"), value.0 * value.1),
+            (at.at("in_proj_b"), value.0),
+            (at.at("in_proj_a"), value.0),
+        ];
+        let projections = Joined::load(&parts, dim)?;
+        let width = config.count("linear_conv_kernel_dim")?;
+        let taps = conv::taps(&at.at("conv1d"), channels, width)?;
+        let dt_bias = at.numbers("dt_bias", value.0)?;
+        let decay: Vec<f32> = at.numbers("A_log", value.0)?.into_iter().map(|log| -log.exp()).collect();
+        let norm = RmsNorm::load(&at.at("norm"), value.1, config.rms_norm_eps()?)?;
+        let output = Linear::load(&at.at("out_proj"), value.0 * value.1, dim)?;
+        let form = match (input_norm, projections.kernel()?, norm, output.kernel()) {
+            (RmsNorm::Cpu(input_norm), Some(projections), RmsNorm::Cpu(norm), Some(output)) => {
+                let (taps, output) = (taps.into(), output.clone());
+                let layer = mlx_cpu::DeltaNet {
+                    input_norm,
+                    projections,
+                    taps,
+                    width,
+                    dt_bias,
+                    decay,
+                    key,
+                    value,
+                    norm,
+                    output,
+                };
+                Form::Cpu(Arc::new(layer))
+            }
+            (input_norm, _, norm, _) => {
+                let array = |values: Vec<f32>| Array::from_slice(&values, &[value.0 as i32]);
+                Form::Mlx(Box::new(Parts {
+                    input_norm,
+                    projections,
+                    conv: ShortConv::new(&taps, channels, at.backend())?,
+                    dt_bias: array(dt_bias),
+                    decay: array(decay),
+                    // The l2 norm adds its epsilon to the sum of squares, an rms norm to their mean.
+                    unit: RmsNorm::plain(at.backend(), key.1, 1e-6 / key.1 as f32)?,
+                    norm,
+                    output,
+                }))
             }
         };
-        let array = |values: Vec<f32>| Array::from_slice(&values, &[value.0 as i32]);
-        Ok(DeltaNet {
-            qkv: Linear::load(&at.at("in_proj_qkv"), dim, channels)?,
-            z: Linear::load(&at.at("in_proj_z"), dim, value.0 * value.1)?,
-            b: Linear::load(&at.at("in_proj_b"), dim, value.0)?,
-            a: Linear::load(&at.at("in_proj_a"), dim, value.0)?,
-            conv: ShortConv::load(&at.at("conv1d"), channels, config.count("linear_conv_kernel_dim")?)?,
-            dt_bias: array(heads("dt_bias")?),
-            decay: array(heads("A_log")?.into_iter().map(|log| -log.exp()).collect()),
-            // The l2 norm adds its epsilon to the sum of squares, an rms norm to their mean.
-            unit: RmsNorm::plain(at.backend(), key.1, 1e-6 / key.1 as f32),
-            norm: RmsNorm::load(&at.at("norm"), value.1, config.rms_norm_eps()?)?,
-            output: Linear::load(&at.at("out_proj"), value.0 * value.1, dim)?,
-            key,
-            value,
-            backend: at.backend(),
-        })
+        Ok(DeltaNet { form, conv: (width, channels), key, value, backend: at.backend() })
     }
 
-    /// `residual + layer(x)`, all `[tokens, dim]`. Moves layer `layer` of each sequence's state on.
-    pub fn forward_onto(
-        &self,
-        x: &Array,
-        residual: &Array,
-        batch: &Batch,
-        states: &mut [&mut State],
-        layer: usize,
-    ) -> Result<Array, Error> {
-        let (qkv, z) = (self.qkv.forward(x)?, self.z.forward(x)?);
-        let beta = ops::sigmoid(self.b.forward(x)?.as_dtype(mlx_rs::Dtype::Float32)?)?;
-        let dt = self.a.forward(x)?.as_dtype(mlx_rs::Dtype::Float32)?.add(&self.dt_bias)?;
-        let softplus = ops::logaddexp(&dt, Array::from_f32(0.0))?;
-        let g = softplus.multiply(&self.decay)?.exp()?;
-        let mut outputs = Vec::with_capacity(batch.segments.len());
-        for (segment, state) in batch.segments.iter().zip(states) {
+    /// `x + layer(norm(x))`, all `[tokens, dim]`. Moves layer `layer` of each sequence's state on.
+    pub fn forward(&self, x: &Array, batch: &Batch, states: &mut [&mut State], layer: usize) -> Result<Array, Error> {
+        let mut memories = Vec::with_capacity(states.len());
+        for state in states {
             let Layer::Recurrent(state) = &mut state.layers[layer] else {
                 return Err(Error(format!("layer {layer} has no recurrent state; this is a bug")));
             };
-            let mixed = self.conv.forward(&segment.of(&qkv)?, &mut state.conv)?;
-            outputs.push(self.recur(&mixed, &segment.of(&g)?, &segment.of(&beta)?, &mut state.delta)?);
+            memories.push(state);
         }
-        let gated = silu_mul(self.backend, &z, &self.norm.forward(&joined(outputs)?)?)?;
-        self.output.forward_onto(&gated, residual)
+        match &self.form {
+            Form::Cpu(kernel) => {
+                let sequences = batch.segments.iter().zip(&memories).map(|(segment, memory)| mlx_cpu::DeltaSequence {
+                    tokens: segment.length,
+                    conv: memory.conv.clone(),
+                    delta: memory.delta.clone(),
+                });
+                let (output, after) = mlx_cpu::delta_net(kernel, x, sequences.collect())?;
+                // From here on only the graph holds the states before, so that they are written to in place.
+                for (memory, (conv, delta)) in memories.into_iter().zip(after) {
+                    *memory = Recurrent { conv, delta };
+                }
+                Ok(output)
+            }
+            Form::Mlx(parts) => parts.forward(x, batch, memories, self.key, self.value),
+        }
+    }
+
+    /// The state of a sequence of no tokens.
+    pub fn fresh(&self) -> Result<Recurrent, Error> {
+        let delta = [self.value.0 as i32, self.value.1 as i32, self.key.1 as i32];
+        let conv = [self.conv.0 as i32 - 1, self.conv.1 as i32];
+        Ok(Recurrent {
+            conv: ops::zeros_dtype(&conv, conv::dtype(self.backend))?,
+            delta: ops::zeros_dtype(&delta, mlx_rs::Dtype::Float32)?,
+        })
+    }
+}
+
+impl Parts {
+    fn forward(
+        &self,
+        x: &Array,
+        batch: &Batch,
+        memories: Vec<&mut Recurrent>,
+        key: (usize, usize),
+        value: (usize, usize),
+    ) -> Result<Array, Error> {
+        let parts = self.projections.forward(&self.input_norm.forward(x)?)?;
+        let [qkv, z, b, a] = &parts[..] else {
+            return Err(Error("a delta layer has four projections; this is a bug".into()));
+        };
+        let beta = ops::sigmoid(b.as_dtype(mlx_rs::Dtype::Float32)?)?;
+        let dt = a.as_dtype(mlx_rs::Dtype::Float32)?.add(&self.dt_bias)?;
+        let softplus = ops::logaddexp(&dt, Array::from_f32(0.0))?;
+        let g = softplus.multiply(&self.decay)?.exp()?;
+        let mut outputs = Vec::with_capacity(batch.segments.len());
+        for (segment, memory) in batch.segments.iter().zip(memories) {
+            let mixed = self.conv.forward(&segment.of(qkv)?, &mut memory.conv)?;
+            let (g, beta) = (segment.of(&g)?, segment.of(&beta)?);
+            outputs.push(self.recur(&mixed, [&g, &beta], &mut memory.delta, key, value)?);
+        }
+        let gated = silu(z)?.multiply(self.norm.forward(&joined(outputs)?)?)?;
+        self.output.forward_onto(&gated, x)
     }
 
     /// One sequence's mixed channels `[length, channels]` → `[length, value features]`.
-    fn recur(&self, mixed: &Array, g: &Array, beta: &Array, state: &mut Array) -> Result<Array, Error> {
-        let (key, value) = (self.key, self.value);
+    fn recur(
+        &self,
+        mixed: &Array,
+        [g, beta]: [&Array; 2],
+        state: &mut Array,
+        key: (usize, usize),
+        value: (usize, usize),
+    ) -> Result<Array, Error> {
         let width = (key.0 * key.1) as i32;
         let parts = mixed.split_at_indices(&[width, 2 * width], 1)?;
         let unit = (key.1 as f32).powf(-0.5);
@@ -103,12 +184,6 @@ impl DeltaNet {
         let (q, k) = (scaled(&parts[0], unit * unit)?, scaled(&parts[1], unit)?);
         let v = parts[2].reshape(&[-1, value.0 as i32, value.1 as i32])?;
         let inputs = DeltaInputs { q: &q, k: &k, v: &v, g, beta };
-        Ok(gated_delta(self.backend, &inputs, state)?.reshape(&[-1, (value.0 * value.1) as i32])?)
-    }
-
-    /// The state of a sequence of no tokens.
-    pub fn fresh(&self) -> Result<Recurrent, Error> {
-        let shape = [self.value.0 as i32, self.value.1 as i32, self.key.1 as i32];
-        Ok(Recurrent { conv: self.conv.empty()?, delta: ops::zeros_dtype(&shape, mlx_rs::Dtype::Float32)? })
+        Ok(gated_delta(&inputs, state)?.reshape(&[-1, (value.0 * value.1) as i32])?)
     }
 }

@@ -15,6 +15,7 @@ pub struct Embedding {
     form: Form,
 }
 
+#[derive(Clone)]
 enum Form {
     Packed { weights: mlx_cpu::Weights, mode: mlx_cpu::Mode },
     Affine { weights: Array, scales: Array, biases: Array, group: i32, bits: i32, activations: Float },
@@ -25,7 +26,7 @@ impl Embedding {
     pub fn load(at: &Weights, vocabulary: usize, dim: usize) -> Result<Embedding, Error> {
         let matrix = at.matrix(vocabulary, dim)?;
         let form = match (at.backend(), &matrix.data) {
-            (Backend::Cpu { mode }, _) => Form::Packed { weights: pack(&matrix)?, mode },
+            (Backend::Cpu { mode, .. }, _) => Form::Packed { weights: pack(&matrix, 1)?, mode },
             (Backend::Mlx { activations }, Data::Affine(affine)) => {
                 let [weights, scales, biases] = affine_arrays(affine, [vocabulary, dim], activations)?;
                 let (group, bits) = (affine.group as i32, affine.bits as i32);
@@ -35,6 +36,7 @@ impl Embedding {
                 let weight = from_bytes(values, &[vocabulary as i32, dim as i32], float.mlx())?;
                 Form::Dense { weight: weight.as_dtype(activations.mlx())? }
             }
+            (Backend::Mlx { .. }, Data::SmallFloats(_)) => unreachable!("for_mlx left none"),
         };
         Ok(Embedding { form })
     }
@@ -63,12 +65,12 @@ impl Embedding {
     }
 
     fn tied_head(&self) -> Linear {
-        match &self.form {
-            Form::Packed { weights, mode } => Linear::packed(weights.clone(), *mode),
+        match self.form.clone() {
+            Form::Packed { weights, mode } => Linear::Cpu(mlx_cpu::Linear { weights, bias: None, mode }),
             Form::Affine { weights, scales, biases, group, bits, .. } => {
-                Linear::affine(weights.clone(), scales.clone(), biases.clone(), *group, *bits)
+                Linear::Affine { weights, scales, biases, group, bits, bias: None }
             }
-            Form::Dense { weight } => Linear::dense(weight.clone()),
+            Form::Dense { weight } => Linear::Dense { weight, bias: None },
         }
     }
 }

@@ -9,86 +9,74 @@ use crate::mlx::{
     weights::{Weights, affine_arrays},
 };
 
-/// A linear layer, or several that read the same input stacked into one.
-pub struct Linear {
-    form: Form,
-    bias: Option<Array>, // [outputs]
-}
-
-enum Form {
+/// A linear layer.
+pub enum Linear {
     /// For our CPU kernels: one stream of blocks of outputs.
-    Packed {
-        weights: mlx_cpu::Weights,
-        mode: mlx_cpu::Mode,
-    },
+    Cpu(mlx_cpu::Linear),
     Affine {
         weights: Array,
         scales: Array,
         biases: Array,
         group: i32,
         bits: i32,
+        bias: Option<Array>, // [outputs]
     },
     Dense {
-        weight: Array,
-    }, // [outputs, inputs]
+        weight: Array,       // [outputs, inputs]
+        bias: Option<Array>, // [outputs]
+    },
 }
 
 impl Linear {
     /// `weight` (quantised or not) and, where the checkpoint has one, `bias`.
     pub fn load(at: &Weights, inputs: usize, outputs: usize) -> Result<Linear, Error> {
-        Linear::joined(&[(at.clone(), outputs)], inputs).map(|mut linears| linears.remove(0))
+        Joined::load(&[(at.clone(), outputs)], inputs).map(|mut joined| joined.linears.remove(0))
     }
 
-    /// Linears over the same input: one, if their weights have the same form, else one each, in order. One is
-    /// faster, as the input is quantised once and there are fewer ops.
-    pub fn joined(parts: &[(Weights, usize)], inputs: usize) -> Result<Vec<Linear>, Error> {
-        let matrices =
-            parts.iter().map(|(at, outputs)| at.matrix(*outputs, inputs)).collect::<Result<Vec<Matrix>, Error>>()?;
-        Linear::from_matrices(parts, matrices)
-    }
-
-    /// As [`Linear::joined`], for weights that were read (and perhaps reordered) already.
-    pub fn from_matrices(parts: &[(Weights, usize)], matrices: Vec<Matrix>) -> Result<Vec<Linear>, Error> {
-        let backend = parts[0].0.backend();
-        let biases = parts
-            .iter()
-            .map(|(at, outputs)| at.has("bias").then(|| at.vector("bias", *outputs)).transpose())
-            .collect::<Result<Vec<_>, Error>>()?;
-        let alike = matrices.windows(2).all(|pair| pair[0].same_form(&pair[1]))
-            && biases.iter().all(|bias| bias.is_some() == biases[0].is_some());
-        if !alike {
-            return matrices
-                .into_iter()
-                .zip(biases)
-                .map(|(matrix, bias)| Ok(Linear { form: Form::new(matrix, backend)?, bias }))
-                .collect();
-        }
-        let bias = match biases.into_iter().collect::<Option<Vec<Array>>>() {
-            Some(biases) if biases.len() > 1 => Some(ops::concatenate(&biases, 0)?),
-            Some(mut biases) => biases.pop(),
-            None => None,
+    fn new(matrix: Matrix, bias: Option<Vec<f32>>, backend: Backend) -> Result<Linear, Error> {
+        let Matrix { n, k, data } = &matrix;
+        let activations = match backend {
+            Backend::Cpu { mode, .. } => {
+                let bias = bias.map(Into::into);
+                return Ok(Linear::Cpu(mlx_cpu::Linear { weights: pack(&matrix, 1)?, bias, mode }));
+            }
+            Backend::Mlx { activations } => activations,
         };
-        let matrix = matrices.into_iter().reduce(Matrix::stack).expect("a linear has a weight");
-        Ok(vec![Linear { form: Form::new(matrix, backend)?, bias }])
+        let array = |bias: Vec<f32>| Array::from_slice(&bias, &[*n as i32]).as_dtype(activations.mlx());
+        let bias = bias.map(array).transpose()?;
+        match data {
+            Data::Affine(affine) => {
+                let [weights, scales, biases] = affine_arrays(affine, [*n, *k], activations)?;
+                let (group, bits) = (affine.group as i32, affine.bits as i32);
+                Ok(Linear::Affine { weights, scales, biases, group, bits, bias })
+            }
+            Data::Dense { float, values } => {
+                let weight = from_bytes(values, &[*n as i32, *k as i32], float.mlx())?;
+                Ok(Linear::Dense { weight: weight.as_dtype(activations.mlx())?, bias })
+            }
+            Data::SmallFloats(_) => unreachable!("for_mlx left none"),
+        }
     }
 
-    /// A head that shares its weight with an embedding.
-    pub(super) fn packed(weights: mlx_cpu::Weights, mode: mlx_cpu::Mode) -> Linear {
-        Linear { form: Form::Packed { weights, mode }, bias: None }
-    }
-
-    pub(super) fn affine(weights: Array, scales: Array, biases: Array, group: i32, bits: i32) -> Linear {
-        Linear { form: Form::Affine { weights, scales, biases, group, bits }, bias: None }
-    }
-
-    pub(super) fn dense(weight: Array) -> Linear {
-        Linear { form: Form::Dense { weight }, bias: None }
+    /// What our CPU kernels run; `None` elsewhere.
+    pub fn kernel(&self) -> Option<&mlx_cpu::Linear> {
+        match self {
+            Linear::Cpu(linear) => Some(linear),
+            _ => None,
+        }
     }
 
     /// `[tokens, inputs]` → `[tokens, outputs]`.
     pub fn forward(&self, x: &Array) -> Result<Array, Error> {
-        let y = self.form.product(x, None)?;
-        match &self.bias {
+        let (y, bias) = match self {
+            Linear::Cpu(linear) => return Ok(mlx_cpu::linear(linear, x, None)?),
+            Linear::Affine { weights, scales, biases, group, bits, bias } => {
+                let y = ops::quantized_matmul(x, weights, scales, biases, true, *group, *bits)?;
+                (y.as_dtype(x.dtype())?, bias)
+            }
+            Linear::Dense { weight, bias } => (x.matmul(weight.t())?, bias),
+        };
+        match bias {
             Some(bias) => Ok(y.add(bias)?),
             None => Ok(y),
         }
@@ -96,63 +84,95 @@ impl Linear {
 
     /// `residual + forward(x)`, in one pass where the backend can.
     pub fn forward_onto(&self, x: &Array, residual: &Array) -> Result<Array, Error> {
-        let y = self.form.product(x, Some(residual))?;
-        match &self.bias {
-            Some(bias) => Ok(y.add(bias)?),
-            None => Ok(y),
+        match self {
+            Linear::Cpu(linear) => Ok(mlx_cpu::linear(linear, x, Some(residual))?),
+            _ => Ok(residual.add(self.forward(x)?)?),
         }
     }
 }
 
-impl Form {
-    fn new(matrix: Matrix, backend: Backend) -> Result<Form, Error> {
-        let Matrix { n, k, data } = &matrix;
-        match (backend, data) {
-            (Backend::Cpu { mode }, _) => Ok(Form::Packed { weights: pack(&matrix)?, mode }),
-            (Backend::Mlx { activations }, Data::Affine(affine)) => {
-                let [weights, scales, biases] = affine_arrays(affine, [*n, *k], activations)?;
-                Ok(Form::Affine { weights, scales, biases, group: affine.group as i32, bits: affine.bits as i32 })
-            }
-            (Backend::Mlx { activations }, Data::Dense { float, values }) => {
-                let weight = from_bytes(values, &[*n as i32, *k as i32], float.mlx())?;
-                Ok(Form::Dense { weight: weight.as_dtype(activations.mlx())? })
-            }
-        }
+/// Linears over the same input: stacked into one, if their weights have the same form, else one each. One is faster, as
+/// the input is quantised once and there are fewer ops.
+pub struct Joined {
+    linears: Vec<Linear>,
+    /// Outputs of each part, in order.
+    widths: Vec<usize>,
+}
+
+impl Joined {
+    /// The parts' places and outputs.
+    pub fn load(parts: &[(Weights, usize)], inputs: usize) -> Result<Joined, Error> {
+        let matrices =
+            parts.iter().map(|(at, outputs)| at.matrix(*outputs, inputs)).collect::<Result<Vec<Matrix>, Error>>()?;
+        Joined::from_matrices(parts, matrices)
     }
 
-    fn product(&self, x: &Array, residual: Option<&Array>) -> Result<Array, Error> {
-        let y = match self {
-            Form::Packed { weights, mode } => return Ok(mlx_cpu::matmul(weights, x, residual, *mode)?),
-            Form::Affine { weights, scales, biases, group, bits } => {
-                ops::quantized_matmul(x, weights, scales, biases, true, *group, *bits)?.as_dtype(x.dtype())?
-            }
-            Form::Dense { weight } => x.matmul(weight.t())?,
-        };
-        match residual {
-            Some(residual) => Ok(residual.add(y)?),
-            None => Ok(y),
+    /// As [`Joined::load`], for weights that were read (and perhaps reordered) already.
+    pub fn from_matrices(parts: &[(Weights, usize)], matrices: Vec<Matrix>) -> Result<Joined, Error> {
+        let backend = parts[0].0.backend();
+        let widths = parts.iter().map(|(_, outputs)| *outputs).collect();
+        let biases = parts
+            .iter()
+            .map(|(at, outputs)| at.has("bias").then(|| at.numbers("bias", *outputs)).transpose())
+            .collect::<Result<Vec<_>, Error>>()?;
+        let alike = matrices.windows(2).all(|pair| pair[0].same_form(&pair[1]))
+            && biases.iter().all(|bias| bias.is_some() == biases[0].is_some());
+        if !alike {
+            let each = matrices.into_iter().zip(biases).map(|(matrix, bias)| Linear::new(matrix, bias, backend));
+            return Ok(Joined { linears: each.collect::<Result<_, Error>>()?, widths });
         }
+        let bias = biases.into_iter().collect::<Option<Vec<_>>>().map(|biases| biases.concat());
+        let matrix = matrices.into_iter().reduce(Matrix::stack).expect("a linear has a weight");
+        Ok(Joined { linears: vec![Linear::new(matrix, bias, backend)?], widths })
+    }
+
+    /// `[tokens, inputs]` → `[tokens, outputs]` of each part.
+    pub fn forward(&self, x: &Array) -> Result<Vec<Array>, Error> {
+        if self.linears.len() == self.widths.len() {
+            return self.linears.iter().map(|linear| linear.forward(x)).collect();
+        }
+        let ends = self.widths.iter().scan(0, |end, width| {
+            *end += *width as i32;
+            Some(*end)
+        });
+        let cuts: Vec<i32> = ends.take(self.widths.len() - 1).collect();
+        Ok(self.linears[0].forward(x)?.split_at_indices(&cuts, 1)?)
+    }
+
+    /// What our CPU kernels run; `None` elsewhere.
+    pub fn kernel(&self) -> Result<Option<mlx_cpu::Joined>, Error> {
+        let linears: Option<Vec<mlx_cpu::Linear>> =
+            self.linears.iter().map(|linear| linear.kernel().cloned()).collect();
+        Ok(linears.map(|linears| mlx_cpu::Joined::new(linears, &self.widths)).transpose()?)
     }
 }
 
-/// Packs a matrix for the CPU kernels.
-pub(super) fn pack(matrix: &Matrix) -> Result<mlx_cpu::Weights, Error> {
+/// Packs a matrix for the CPU kernels, or a stack of `matrices`.
+pub(super) fn pack(matrix: &Matrix, matrices: usize) -> Result<mlx_cpu::Weights, Error> {
     let float = |float: &Float| match float {
         Float::F32 => mlx_cpu::Float::F32,
         Float::F16 => mlx_cpu::Float::F16,
         Float::BF16 => mlx_cpu::Float::BF16,
     };
+    let (n, k) = (matrix.n / matrices, matrix.k);
     Ok(match &matrix.data {
-        Data::Dense { float: stored, values } => mlx_cpu::Weights::dense(matrix.n, matrix.k, float(stored), values),
+        Data::Dense { float: stored, values } => mlx_cpu::Weights::dense(n, k, float(stored), values),
         Data::Affine(affine) => mlx_cpu::Weights::affine(&mlx_cpu::Affine {
-            n: matrix.n,
-            k: matrix.k,
+            n,
+            k,
             bits: affine.bits,
             group: affine.group,
             float: float(&affine.float),
             weights: &affine.weights,
             scales: &affine.scales,
             biases: &affine.biases,
+        })?,
+        Data::SmallFloats(floats) => mlx_cpu::Weights::small_floats(&mlx_cpu::SmallFloats {
+            n,
+            k,
+            format: floats.format,
+            weights: &floats.codes,
+            scales: &floats.scales,
         })?,
     })
 }

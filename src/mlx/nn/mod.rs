@@ -10,20 +10,22 @@ mod conv;
 mod delta;
 mod delta_net;
 mod embedding;
+mod experts;
 mod linear;
 mod mlp;
+mod moe;
 mod norm;
 mod rope;
 
-pub use attention::{Attention, Heads};
+pub use attention::{Attention, AttentionParts, Heads, qkv};
 pub use cache::{Kv, Layer, Recurrent, State};
 pub use delta_net::DeltaNet;
 pub use embedding::Embedding;
-pub use linear::Linear;
-pub use mlp::GatedMlp;
+pub use linear::{Joined, Linear};
+pub use mlp::{FeedForward, GatedMlp};
+pub use moe::{Mixture, Moe};
 pub use norm::RmsNorm;
 pub use rope::Rope;
 
 use conv::ShortConv;
 use delta::{DeltaInputs, gated_delta};
-use mlp::silu_mul;

@@ -5,7 +5,7 @@ use std::{f64::consts::PI, sync::Arc};
 
 use mlx_rs::{Array, fast, ops};
 
-use crate::mlx::{Backend, Error, config::Config};
+use crate::mlx::{Error, config::Config};
 
 /// Rotates the first `dims` features of every head by the token's position.
 #[derive(Clone)]
@@ -17,6 +17,8 @@ pub struct Rope {
     pub inverse: Arc<[f32]>,
     /// On the rotated features, before the rotation (yarn, longrope).
     pub factor: f32,
+    /// Whether a pair turns by time (0), height (1) or width (2), where positions tell them apart.
+    axes: Option<Arc<[u8]>>,
     frequencies: Array, // [dims / 2], 1 / inverse, as MLX takes them
 }
 
@@ -48,14 +50,15 @@ impl Rope {
                 )));
             }
         };
-        Ok(Rope::of(&periods, factor as f32))
+        let axes = scaling.map(|scaling| axes(scaling, periods.len())).transpose()?.flatten();
+        Ok(Rope { axes, ..Rope::of(&periods, factor as f32) })
     }
 
     fn of(periods: &[f64], factor: f32) -> Rope {
         let inverse: Arc<[f32]> = periods.iter().map(|period| (1.0 / period) as f32).collect();
         let frequencies: Vec<f32> = periods.iter().map(|period| *period as f32).collect();
         let frequencies = Array::from_slice(&frequencies, &[frequencies.len() as i32]);
-        Rope { dims: 2 * periods.len(), interleaved: false, inverse, factor, frequencies }
+        Rope { dims: 2 * periods.len(), interleaved: false, inverse, factor, axes: None, frequencies }
     }
 
     /// The rope whose pairs turn slower by a factor each, as GGUF files say it in place of a scaling's settings.
@@ -69,7 +72,7 @@ impl Rope {
         }
         let periods: Vec<f64> =
             self.inverse.iter().zip(factors).map(|(inverse, by)| f64::from(*by) / f64::from(*inverse)).collect();
-        Ok(Rope::of(&periods, self.factor))
+        Ok(Rope { axes: self.axes.clone(), ..Rope::of(&periods, self.factor) })
     }
 
     /// `[1, heads, length, dim]` at positions from `offset`, by MLX's own op.
@@ -87,15 +90,34 @@ impl Rope {
     }
 
     /// What our CPU kernel needs to know.
-    pub fn kernel(&self, backend: Backend) -> Option<mlx_cpu::Rope> {
-        let Backend::Cpu { .. } = backend else { return None };
-        Some(mlx_cpu::Rope {
-            dims: self.dims,
+    pub(super) fn kernel(&self) -> mlx_cpu::Rope {
+        mlx_cpu::Rope {
             interleaved: self.interleaved,
             inverse: self.inverse.clone(),
             factor: self.factor,
-        })
+            axes: self.axes.clone(),
+        }
     }
+}
+
+/// The axis of each pair by `mrope_section`, the pairs of time, height and width (Qwen2-VL, arXiv 2409.12191): one run
+/// after the other, or taking turns (Qwen3-VL) until height and width have theirs; the rest is time's.
+fn axes(scaling: Config, pairs: usize) -> Result<Option<Arc<[u8]>>, Error> {
+    if !scaling.has("mrope_section") {
+        return Ok(None);
+    }
+    let section = scaling.numbers("mrope_section")?;
+    if section.len() != 3 || section.iter().sum::<f64>() != pairs as f64 {
+        return Err(Error(format!("config.json: mrope_section {section:?} does not divide {pairs} pairs in three")));
+    }
+    let [time, height, width] = [0, 1, 2].map(|axis| section[axis] as usize);
+    let axis = |pair: usize| match (pair % 3, scaling.flag("mrope_interleaved")) {
+        (1, Ok(Some(true))) => u8::from(pair < 3 * height),
+        (2, Ok(Some(true))) => 2 * u8::from(pair < 3 * width),
+        (_, Ok(Some(true))) => 0,
+        _ => u8::from(pair >= time) + u8::from(pair >= time + height),
+    };
+    Ok(Some((0..pairs).map(axis).collect()))
 }
 
 /// Positions a radian, for each pair: theta^(2i/dims).
@@ -171,4 +193,23 @@ fn longrope(periods: Vec<f64>, config: Config, scaling: Config) -> Result<(Vec<f
         None => scaling.number("long_mscale")?.unwrap_or(default),
     };
     Ok((periods.iter().zip(factors).map(|(period, by)| period * by).collect(), factor))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn the_axes_of_pairs() {
+        let of =
+            |config: serde_json::Value, pairs| axes(Config(&config), pairs).map(|axes| axes.map(|axes| axes.to_vec()));
+        assert_eq!(of(json!({}), 4).expect("no section"), None);
+        let runs = json!({ "mrope_section": [2, 3, 3] });
+        assert_eq!(of(runs.clone(), 8).expect("runs"), Some(vec![0, 0, 1, 1, 1, 2, 2, 2]));
+        let turns = json!({ "mrope_section": [4, 2, 2], "mrope_interleaved": true });
+        assert_eq!(of(turns, 8).expect("turns"), Some(vec![0, 1, 2, 0, 1, 2, 0, 0]));
+        assert!(of(runs, 9).expect_err("too few").0.contains("does not divide 9 pairs"));
+    }
 }

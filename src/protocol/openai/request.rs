@@ -18,7 +18,7 @@ const STOPS: usize = 16;
 
 const KNOWN: &str = "known are model, messages, stream, stream_options, max_tokens, max_completion_tokens, \
     temperature, top_p, top_k, min_p, presence_penalty, frequency_penalty, repetition_penalty, logit_bias, seed, \
-    stop and chat_template_kwargs";
+    stop, ignore_eos and chat_template_kwargs";
 
 /// A field's name, what it must be, and whether a value is that.
 type Harmless = (&'static str, &'static str, fn(&Value) -> bool);
@@ -77,6 +77,7 @@ impl Request {
             messages,
             max_tokens: max_tokens(&mut fields)?,
             sampling: sampling(&mut fields)?,
+            ignore_eos: fields.bool("ignore_eos")?.unwrap_or(false),
             stop: stop(&mut fields)?,
             template_variables: template_variables(&mut fields)?,
         };

@@ -65,6 +65,7 @@ fn refused_settings() {
         ("logit_bias.7", json!({"7": 101}), "between -100 and 100, got 101"),
         ("seed", json!(0.5), "whole number"),
         ("seed", json!("7"), "whole number"),
+        ("ignore_eos", json!(1), "true or false"),
         ("stop", json!(""), "every answer"),
         ("stop", json!(7), "a string or a list"),
         ("stop", json!(vec!["x"; 17]), "at most 16 strings, got 17"),
@@ -171,7 +172,7 @@ fn a_request_in_full() {
         "stream": true, "stream_options": {"include_usage": true, "include_obfuscation": false},
         "max_tokens": 5, "max_completion_tokens": 6, "stop": ["a", "b"], "seed": -1,
         "temperature": 2, "top_p": 1, "top_k": 0, "min_p": 0, "presence_penalty": -2, "frequency_penalty": 2,
-        "repetition_penalty": 1.25, "logit_bias": {"7": -100, "3": 0.5},
+        "repetition_penalty": 1.25, "logit_bias": {"7": -100, "3": 0.5}, "ignore_eos": true,
         "chat_template_kwargs": {"thinking": null, "depth": 3},
     }))
     .expect("a request");
@@ -198,6 +199,7 @@ fn a_request_in_full() {
     };
     assert_eq!(request.chat.sampling, expected);
     assert_eq!((request.chat.max_tokens, request.chat.stop.as_slice()), (Some(6), &["a".into(), "b".into()][..]));
+    assert!(request.chat.ignore_eos);
     assert_eq!(Value::from(request.chat.template_variables), json!({"thinking": null, "depth": 3}));
     assert_eq!((request.model.as_deref(), request.stream, request.include_usage), (Some("m"), true, true));
 }

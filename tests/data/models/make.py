@@ -7,6 +7,7 @@ whose 32 greedy tokens each lead by 0.05 or more and are no loop.
 
 import json
 import shutil
+import sys
 from importlib.metadata import version
 from pathlib import Path
 
@@ -16,7 +17,7 @@ import mlx.core as mx
 import numpy as np
 from mlx.utils import tree_flatten
 from mlx_lm import utils
-from mlx_lm.models import cache, llama, qwen3_5
+from mlx_lm.models import cache, llama, qwen3, qwen3_5, qwen3_moe
 
 HERE = Path(__file__).parent
 VOCABULARY, GREEDY, LAST = 256, 32, 4
@@ -43,6 +44,27 @@ LLAMA = {
     "rope_theta": 10000.0,
     "tie_word_embeddings": True,
     "hidden_act": "silu",
+}
+QWEN3 = LLAMA | {
+    "architectures": ["Qwen3ForCausalLM"],
+    "model_type": "qwen3",
+    "intermediate_size": 64,
+    "attention_bias": False,
+    "rope_theta": 1000000,
+    "use_sliding_window": False,
+    "max_window_layers": 2,
+}
+QWEN3_MOE = QWEN3 | {
+    "architectures": ["Qwen3MoeForCausalLM"],
+    "model_type": "qwen3_moe",
+    "num_attention_heads": 2,
+    "num_key_value_heads": 1,
+    "num_experts": 4,
+    "num_experts_per_tok": 2,
+    "moe_intermediate_size": 32,
+    "decoder_sparse_step": 1,
+    "mlp_only_layers": [1],
+    "norm_topk_prob": True,
 }
 QWEN = {
     "model_type": "qwen3_5_text",
@@ -87,6 +109,18 @@ def whole(text: dict) -> dict:
     }
 
 
+gather_qmm = mx.gather_qmm
+
+
+def gather_qmm_as_it_is(*arguments, global_scale=None, **named):
+    """mlx-lm 0.32.2 passes a scale that mlx 0.32.2 does not know yet. None of these checkpoints has one."""
+    assert global_scale is None
+    return gather_qmm(*arguments, **named)
+
+
+mx.gather_qmm = gather_qmm_as_it_is
+
+
 # ---- weights ----
 
 
@@ -121,7 +155,9 @@ def tied(config: dict) -> bool:
 
 
 def classes(config: dict):
-    return (llama.Model, llama.ModelArgs) if config["model_type"] in ("llama", "mistral") else (qwen3_5.Model, qwen3_5.ModelArgs)
+    architectures = {"llama": llama, "mistral": llama, "qwen3": qwen3, "qwen3_moe": qwen3_moe}
+    architecture = architectures.get(config["model_type"], qwen3_5)
+    return architecture.Model, architecture.ModelArgs
 
 
 def random_model(config: dict, seed: int, dtype):
@@ -161,14 +197,16 @@ def plain(folder: Path, config: dict, seed: int, dtype, shards: int = 1) -> None
     save(folder, config, dict(tree_flatten(model.parameters())), shards)
 
 
-def quantized(folder: Path, config: dict, seed: int, dtype, group: int, eight_bits: tuple[str, ...]) -> None:
-    """As `mlx_lm.convert -q` does it, the modules that end in one of `eight_bits` with 8 bits instead of 4."""
+def quantized(
+    folder: Path, config: dict, seed: int, dtype, group: int, eight_bits: tuple[str, ...] = (), bits: int = 4, mode: str = "affine"
+) -> None:
+    """As `mlx_lm.convert -q` does it, the modules that end in one of `eight_bits` with 8 bits."""
     model = random_model(config, seed, dtype)
 
     def predicate(path, _):
-        return {"group_size": 32, "bits": 8} if path.endswith(eight_bits) else True
+        return {"group_size": 32, "bits": 8} if eight_bits and path.endswith(eight_bits) else True
 
-    model, config = utils.quantize_model(model, config, group, 4, quant_predicate=predicate)
+    model, config = utils.quantize_model(model, config, group, bits, mode=mode, quant_predicate=predicate)
     config["quantization_config"] = config["quantization"]
     save(folder, config, dict(tree_flatten(model.parameters())))
 
@@ -195,6 +233,18 @@ def as_transformers_has_it(folder: Path, config: dict, seed: int, dtype) -> None
     save(folder, config, tensors)
 
 
+def experts_apart(folder: Path, config: dict, seed: int, dtype) -> None:
+    """A mixture as transformers has it: every expert's matrices on their own."""
+    tensors = {}
+    for name, value in tree_flatten(random_model(config, seed, dtype).parameters()):
+        before, stacked, after = name.partition("switch_mlp.")
+        if stacked:
+            tensors |= {f"{before}experts.{expert}.{after}": mx.contiguous(part) for expert, part in enumerate(value)}
+        else:
+            tensors[name] = value
+    save(folder, config, tensors)
+
+
 def scaled(**scaling) -> dict:
     return LLAMA | {"num_attention_heads": 2, "num_key_value_heads": 1, "intermediate_size": 64, "rope_scaling": scaling}
 
@@ -214,6 +264,11 @@ FOLDERS = {
     "llama-bias": (plain, LLAMA | {"attention_bias": True, "mlp_bias": True}, mx.bfloat16),
     "llama-q4": (quantized, LLAMA | {"hidden_size": 128}, mx.float16, 32, ("embed_tokens", "1.self_attn.v_proj")),
     "llama-q4-g64": (quantized, LLAMA | {"hidden_size": 128, "intermediate_size": 128}, mx.bfloat16, 64, ("down_proj",)),
+    "llama-q3": (quantized, LLAMA | {"hidden_size": 128}, mx.bfloat16, 32, (), 3),
+    "llama-q6": (quantized, LLAMA | {"intermediate_size": 128}, mx.float16, 64, (), 6),
+    "llama-mxfp4": (quantized, LLAMA | {"hidden_size": 128}, mx.bfloat16, 32, ("k_proj",), 4, "mxfp4"),
+    "llama-nvfp4": (quantized, LLAMA | {"hidden_size": 96}, mx.bfloat16, 16, (), 4, "nvfp4"),
+    "llama-mxfp8": (quantized, LLAMA, mx.float16, 32, (), 8, "mxfp8"),
     "llama-window": (
         plain,
         LLAMA | {"num_hidden_layers": 3, "sliding_window": 12}
@@ -247,6 +302,11 @@ FOLDERS = {
         LLAMA | {"architectures": ["MistralForCausalLM"], "model_type": "mistral", "sliding_window": 24, "tie_word_embeddings": False},
         mx.bfloat16,
     ),
+    "qwen3": (plain, QWEN3, mx.bfloat16),
+    "qwen3_moe": (plain, QWEN3_MOE, mx.bfloat16),
+    "qwen3_moe-hf": (experts_apart, QWEN3_MOE | {"norm_topk_prob": False, "mlp_only_layers": [0]}, mx.float16),
+    "qwen3_moe-q4": (quantized, QWEN3_MOE | {"hidden_size": 96, "mlp_only_layers": [], "tie_word_embeddings": False}, mx.bfloat16, 32),
+    "qwen3_moe-mxfp4": (quantized, QWEN3_MOE | {"mlp_only_layers": [], "decoder_sparse_step": 2, "tie_word_embeddings": False}, mx.bfloat16, 32, (), 4, "mxfp4"),
     "qwen3_5": (with_vision, whole(QWEN), mx.bfloat16),
     "qwen3_5-hf": (as_transformers_has_it, whole(QWEN), mx.bfloat16),
     "qwen3_5-q4": (quantized, whole(TALL), mx.bfloat16, 64, ("in_proj_a", "in_proj_b", "lm_head")),
@@ -428,13 +488,18 @@ def keep_the_first_good(write, read, golden: Path) -> None:
     print(f"{golden}: seed {seed}, margin {margin:.3f}, {len(set(answer['tokens']))} tokens, largest logit {largest:.1f}", flush=True)
 
 
-def main() -> None:
+def main(only: list[str]) -> None:
+    chosen = lambda name: not only or name in only
     for name, (make, config, dtype, *rest) in FOLDERS.items():
+        if not chosen(name):
+            continue
         folder = HERE / name
         keep_the_first_good(
             lambda seed: make(folder, config, seed, dtype, *rest), lambda: load(folder), folder / "golden.json"
         )
     for name, (config, formats, extra) in GGUFS.items():
+        if not chosen(name):
+            continue
         path = HERE / name
         keep_the_first_good(
             lambda seed: write_gguf(path, config, formats, seed, extra),
@@ -443,4 +508,4 @@ def main() -> None:
         )
 
 
-main()
+main(sys.argv[1:])

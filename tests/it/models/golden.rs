@@ -5,7 +5,7 @@ use std::{fs, path::PathBuf};
 use mettle::{
     checkpoint::Checkpoint,
     engine::Limits,
-    mlx::{self, Options, Precision},
+    mlx::{self, KvBits, Options, Precision},
 };
 use serde_json::Value;
 
@@ -66,9 +66,13 @@ impl Golden {
     }
 }
 
-pub const EXACT: Options = Options { precision: Precision::Exact, own_ops: false, threads: None };
+pub const EXACT: Options =
+    Options { precision: Precision::Exact, kv_bits: KvBits::Sixteen, own_ops: false, threads: None };
 pub const EXACT_BY_MLX: Options = Options { own_ops: true, ..EXACT };
 pub const FAST: Options = Options { precision: Precision::Fast, ..EXACT };
+/// Keys and values in 8 and in 4 bits.
+pub const KV8: Options = Options { kv_bits: KvBits::Eight, ..FAST };
+pub const KV4: Options = Options { kv_bits: KvBits::Four, ..FAST };
 pub const FAST_BY_MLX: Options = Options { own_ops: true, ..FAST };
 
 /// Checks every checkpoint in every way before it fails, and says each one that did.
@@ -106,9 +110,13 @@ fn exact_tokens_are_those_of_mlx_lm() {
 /// these by a cosine of 0.95, and MLX's quantised product on a CPU sums in bf16. See `starter` for trained weights.
 #[test]
 fn fast_logits_are_close_to_those_of_mlx_lm() {
-    for_each(&[FAST, FAST_BY_MLX], |golden, options| {
+    for_each(&[FAST, KV8, KV4, FAST_BY_MLX], |golden, options| {
         let angle = cosine(&golden.ours(options)?.concat(), &golden.logits.concat());
-        let bar = if options.own_ops { 0.9 } else { 0.999 };
+        let bar = match options {
+            FAST => 0.999,
+            KV8 => 0.998,
+            _ => 0.9,
+        };
         if angle >= bar { Ok(()) } else { Err(format!("cosine {angle:.5}")) }
     });
 }
@@ -116,7 +124,7 @@ fn fast_logits_are_close_to_those_of_mlx_lm() {
 /// What a batch, a chunk and a remembered prefix do to a sum must not reach the tokens.
 #[test]
 fn every_chunk_size_gives_the_same_tokens() {
-    for_each(&[FAST, EXACT], |golden, options| {
+    for_each(&[FAST, KV8, KV4, EXACT], |golden, options| {
         let answer = |prefill_chunk: usize| {
             let engine = support::engine(&golden.path, options, Limits { prefill_chunk, ..Limits::default() });
             greedy(&engine, &golden.prompt, 16).tokens
@@ -129,7 +137,7 @@ fn every_chunk_size_gives_the_same_tokens() {
 
 #[test]
 fn three_ragged_rows_together_answer_as_they_do_alone() {
-    for_each(&[FAST, EXACT, EXACT_BY_MLX], |golden, options| {
+    for_each(&[FAST, KV8, KV4, EXACT, EXACT_BY_MLX], |golden, options| {
         // Nothing is remembered, so that rows and singles compute the same.
         let limits = Limits { prefix_bytes: 0, ..Limits::default() };
         let engine = support::engine(&golden.path, options, limits);

@@ -2,7 +2,7 @@
 
 use mettle::{engine::Limits, mlx::Options};
 
-use super::golden::{EXACT, EXACT_BY_MLX, FAST, Golden, for_each};
+use super::golden::{EXACT, EXACT_BY_MLX, FAST, Golden, KV4, KV8, for_each};
 use crate::support::{self, Answer, greedy};
 
 const COUNT: usize = 16;
@@ -49,19 +49,19 @@ fn check(golden: &Golden, options: Options) -> Result<(), String> {
 
 #[test]
 fn warm_is_cold() {
-    for_each(&[FAST, EXACT, EXACT_BY_MLX], check);
+    for_each(&[FAST, KV8, KV4, EXACT, EXACT_BY_MLX], check);
 }
 
-/// Keys and values lie in pages of 256: a branch just before, on and behind the edge of one.
+/// Keys and values lie in pages of 32, and MLX's own grow by 256: a branch just before, on and behind both edges.
 #[test]
 fn branches_at_the_edge_of_a_page() {
     for golden in ["llama-bf16", "llama-window"].map(Golden::of) {
         assert!(cuts(&golden) && golden.prompt.len() > 258);
-        for options in [FAST, EXACT, EXACT_BY_MLX] {
+        for options in [FAST, KV8, KV4, EXACT, EXACT_BY_MLX] {
             let warm = support::engine(&golden.path, options, limits(512, 1 << 30));
             let cold = support::engine(&golden.path, options, limits(512, 0));
             greedy(&warm, &golden.prompt, 1);
-            for shared in [255, 256, 257, 258] {
+            for shared in [31, 32, 33, 255, 256, 257, 258] {
                 let branch = [&golden.prompt[..shared], &golden.prompt[2..7]].concat();
                 let expected = Answer { cached: shared, tokens: greedy(&cold, &branch, COUNT).tokens };
                 assert_eq!(greedy(&warm, &branch, COUNT), expected, "{}, {options:?}, {shared}", golden.name);
@@ -90,7 +90,7 @@ fn rows_that_start_from_one_state_do_not_disturb_each_other() {
     for name in ["llama-q4", "qwen3_5-q4"] {
         let golden = Golden::of(name);
         let half = golden.prompt.len() / 2;
-        for options in [FAST, EXACT, EXACT_BY_MLX] {
+        for options in [FAST, KV8, KV4, EXACT, EXACT_BY_MLX] {
             let warm = support::engine(&golden.path, options, limits(half, 1 << 30));
             let cold = support::engine(&golden.path, options, limits(512, 0));
             greedy(&warm, &golden.prompt, 1);

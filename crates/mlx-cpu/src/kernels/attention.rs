@@ -4,27 +4,31 @@
 //! computed from scratch and then merged with those of the splits before it (flash attention's rule). That order is the
 //! same however queries are grouped, shared out or split among calls, so a query's result always has the same bits.
 
+mod step;
 mod tile;
 
+pub use step::{Grown, Norm, Step, step};
+
 use super::{
-    kv::{Page, page_len},
+    kv::{Layout, Run},
     level::{Kernel, Level, level},
     pool,
     rows::{Heads, HeadsMut, SharedHeads, chunk},
     scratch::Scratch,
-    simd::{LANES, Simd},
+    simd::Simd,
 };
 
 /// Positions whose softmax is computed at once.
 const SPLIT: usize = 512;
-/// Rows (a query's head each) a task works on: their scores over a split stay in the first-level cache.
-const ROWS: usize = 12;
+/// Most rows (a query's head each) a task works on: what it decodes of a page serves them all, and their scores over a
+/// split stay in the second-level cache.
+const ROWS: usize = 48;
 
 /// One sequence's part of a call.
 #[derive(Clone, Copy)]
 pub struct Sequence<'a> {
     /// Page i holds positions from i * P on.
-    pub pages: &'a [Page<'a>],
+    pub pages: &'a [&'a [u8]],
     /// Positions in the pages, those of the queries (the last ones) included.
     pub length: usize,
     /// How many of the call's tokens are this sequence's.
@@ -34,11 +38,10 @@ pub struct Sequence<'a> {
 /// softmax(scale * q kᵀ, masked) v.
 #[derive(Clone, Copy)]
 pub struct Attention<'a> {
-    /// All sequences' tokens, one sequence after the other.
+    /// All sequences' tokens, one sequence after the other. Query head h reads kv head h / (heads / kv_heads).
     pub q: Heads<'a>,
     pub sequences: &'a [Sequence<'a>],
-    /// Divides the query heads: query head h reads kv head h / (heads / kv_heads).
-    pub kv_heads: usize,
+    pub layout: Layout,
     pub scale: f32,
     /// A query sees this many positions, its own included.
     pub window: Option<usize>,
@@ -53,20 +56,23 @@ pub struct Attention<'a> {
 /// # Panics
 /// If the shapes do not fit.
 pub fn attention(op: &Attention, out: HeadsMut) {
-    let q = op.q;
+    let (q, kv_heads) = (op.q, op.layout.kv_heads);
     q.check("attention");
-    assert!(op.kv_heads > 0 && q.heads.is_multiple_of(op.kv_heads), "{} heads over {} kv heads", q.heads, op.kv_heads);
+    assert!(kv_heads > 0 && q.heads.is_multiple_of(kv_heads), "{} heads over {kv_heads} kv heads", q.heads);
+    assert_eq!(op.layout.dim, q.dim, "features of a head");
     assert_eq!(op.sequences.iter().map(|sequence| sequence.queries).sum::<usize>(), q.tokens, "queries of sequences");
     assert!(op.sinks.is_none_or(|sinks| sinks.len() == q.heads), "a sink for each head");
+    op.sequences.iter().for_each(|sequence| check(op, sequence));
     let jobs = jobs(op);
     let out = out.share([q.tokens, q.heads, q.dim], "attention");
     let level = level();
-    let work = jobs.iter().map(|job| job.rows.len() * job.splits.len() * SPLIT * q.dim / 8).sum::<usize>();
-    let longest = jobs.iter().map(|job| job.splits.len()).max().unwrap_or(0);
-    if work > 1 << 20 && longest > 1 && jobs.len() < 4 * pool::threads() {
+    let work: usize = jobs.iter().map(Job::work).sum();
+    let longest = jobs.iter().map(Job::work).max().unwrap_or(0);
+    // Where one job would keep a thread busy while the others have nothing left to do.
+    if work * q.dim > 1 << 17 && 2 * longest * pool::threads() > work && pool::threads() > 1 {
         return split(op, &jobs, &out, level);
     }
-    pool::run_worth(work, jobs.len(), |task| {
+    pool::run_worth(work * q.dim, jobs.len(), |task| {
         level.run(Whole { op, job: &jobs[task], out: &out });
     });
 }
@@ -82,22 +88,19 @@ struct Job<'a> {
     rows: std::ops::Range<usize>,
     /// The splits in which any row sees a position.
     splits: std::ops::Range<usize>,
-    /// Positions of a page.
-    page: usize,
 }
 
 fn jobs<'a>(op: &Attention<'a>) -> Vec<Job<'a>> {
-    let group = op.q.heads / op.kv_heads;
+    let group = op.q.heads / op.layout.kv_heads;
     let mut jobs = Vec::new();
     let mut first = 0;
     for sequence in op.sequences {
-        let page = check(op, sequence);
         let rows = sequence.queries * group;
         // Long prompts: later queries see more, so their tasks come first and the short ones even out the end.
         for tile in (0..rows.div_ceil(ROWS)).rev() {
-            for kv_head in 0..op.kv_heads {
+            for kv_head in 0..op.layout.kv_heads {
                 let rows = chunk(tile, ROWS, rows);
-                let mut job = Job { sequence: *sequence, first, kv_head, rows, splits: 0..0, page };
+                let mut job = Job { sequence: *sequence, first, kv_head, rows, splits: 0..0 };
                 let (begin, end) = job.span(op);
                 job.splits = begin / SPLIT..end.div_ceil(SPLIT);
                 jobs.push(job);
@@ -108,26 +111,24 @@ fn jobs<'a>(op: &Attention<'a>) -> Vec<Job<'a>> {
     jobs
 }
 
-/// Checks that a sequence's pages hold its positions; gives the positions of a page.
-fn check(op: &Attention, sequence: &Sequence) -> usize {
+/// Checks that a sequence's pages hold its positions.
+fn check(op: &Attention, sequence: &Sequence) {
     assert!(sequence.queries <= sequence.length, "more queries than positions");
-    let Some(first) = sequence.pages.first() else {
-        assert_eq!(sequence.length, 0, "positions without pages");
-        return LANES;
-    };
-    let page = first.len() / (2 * op.kv_heads * op.q.dim);
-    assert_eq!(first.len(), page_len(page, op.kv_heads, op.q.dim), "numbers of a page");
-    assert!(sequence.length <= page * sequence.pages.len(), "more positions than pages hold");
-    let same = |page: &Page| page.is_half() == first.is_half() && page.len() == first.len();
-    assert!(sequence.pages.iter().all(same), "pages of different kinds");
-    page
+    assert!(sequence.length <= op.layout.positions * sequence.pages.len(), "more positions than pages hold");
+    let bytes = op.layout.bytes();
+    assert!(sequence.pages.iter().all(|page| page.len() == bytes), "bytes of a page");
 }
 
-impl Job<'_> {
+impl<'a> Job<'a> {
+    /// About how long it takes, in scores.
+    fn work(&self) -> usize {
+        self.splits.len() * SPLIT.min(self.sequence.length) * (self.rows.len() + 2)
+    }
+
     /// The positions that a row sees.
     #[inline(always)]
     fn range(&self, op: &Attention, row: usize) -> (usize, usize) {
-        let end = self.sequence.length - self.sequence.queries + row / (op.q.heads / op.kv_heads) + 1;
+        let end = self.sequence.length - self.sequence.queries + row / (op.q.heads / op.layout.kv_heads) + 1;
         (op.window.map_or(0, |window| end.saturating_sub(window)), end)
     }
 
@@ -137,10 +138,25 @@ impl Job<'_> {
         (self.range(op, self.rows.start).0, self.range(op, self.rows.end - 1).1)
     }
 
+    /// The positions from `begin` to `end`, page by page, each with the position it starts at.
+    #[inline(always)]
+    fn runs<'b>(&'b self, op: &'b Attention, begin: usize, end: usize) -> impl Iterator<Item = (usize, Run<'b>)> {
+        let (layout, pages) = (&op.layout, self.sequence.pages);
+        let mut from = begin;
+        std::iter::from_fn(move || {
+            let (index, at) = (from / layout.positions, from % layout.positions);
+            let count = (layout.positions - at).min(end.checked_sub(from).filter(|left| *left > 0)?);
+            let next = if (index + 1) * layout.positions < end { pages[index + 1] } else { pages[index] };
+            let run = Run { layout, page: pages[index], next, head: self.kv_head, at, count };
+            from += count;
+            Some((from - count, run))
+        })
+    }
+
     /// The call's token and head of a row.
     #[inline(always)]
     fn place(&self, op: &Attention, row: usize) -> (usize, usize) {
-        let group = op.q.heads / op.kv_heads;
+        let group = op.q.heads / op.layout.kv_heads;
         (self.first + row / group, self.kv_head * group + row % group)
     }
 }
@@ -151,13 +167,13 @@ struct Partial {
     max: [f32; ROWS],
     /// Σ e^(score - max)
     sum: [f32; ROWS],
-    /// Σ e^(score - max) v, [rows, dim].
+    /// Σ e^(score - max) v, [rows, wide].
     values: Scratch<f32>,
 }
 
 impl Partial {
-    fn new(dim: usize) -> Self {
-        Partial { max: [f32::NEG_INFINITY; ROWS], sum: [0.0; ROWS], values: Scratch::new(ROWS * dim) }
+    fn new(rows: usize, wide: usize) -> Self {
+        Partial { max: [f32::NEG_INFINITY; ROWS], sum: [0.0; ROWS], values: Scratch::new(rows * wide) }
     }
 }
 
@@ -209,13 +225,13 @@ impl Kernel for Whole<'_> {
 
     #[inline(always)]
     fn run<S: Simd>(self, s: S) {
-        let (op, job, dim) = (self.op, self.job, self.op.q.dim);
+        let (op, job, wide) = (self.op, self.job, self.op.layout.wide());
         let q = tile::scaled_queries(op, job);
-        let (mut total, mut part) = (Partial::new(dim), Partial::new(dim));
+        let (mut total, mut part) = (Partial::new(job.rows.len(), wide), Partial::new(job.rows.len(), wide));
         for split in job.splits.clone() {
             tile::softmax(s, op, job, &q, split, &mut part);
             for r in 0..job.rows.len() {
-                let values = r * dim..(r + 1) * dim;
+                let values = r * wide..(r + 1) * wide;
                 merge(
                     s,
                     (&mut total.max[r], &mut total.sum[r], &mut total.values[values.clone()]),
@@ -227,37 +243,46 @@ impl Kernel for Whole<'_> {
             let (token, head) = job.place(op, row);
             // SAFETY: each row is one task's.
             let out = unsafe { self.out.vector(token, head) };
-            finish(s, op, head, total.max[r], total.sum[r], &total.values[r * dim..(r + 1) * dim], out);
+            finish(s, op, head, total.max[r], total.sum[r], &total.values[r * wide..(r + 1) * wide], out);
         }
     }
 }
 
-/// Few jobs with many splits: a task for each split of each job, then one pass that merges them in order.
+/// Few jobs with many splits: a task for each split of each job, then one for each job that merges them in order.
 fn split(op: &Attention, jobs: &[Job], out: &SharedHeads, level: Level) {
-    let width = op.q.dim + 2;
+    let width = op.layout.wide() + 2;
     let tasks: Vec<(usize, usize)> =
         jobs.iter().enumerate().flat_map(|(job, of)| of.splits.clone().map(move |split| (job, split))).collect();
-    let mut parts = Scratch::<f32>::new(tasks.len() * ROWS * width);
-    let shared = super::rows::RowsMut::packed(&mut parts[..], ROWS * width).share(tasks.len(), ROWS * width, "splits");
+    let rows = jobs.iter().map(|job| job.rows.len()).max().unwrap_or(0);
+    let mut parts = Scratch::<f32>::new(tasks.len() * rows * width);
+    let shared = super::rows::RowsMut::packed(&mut parts[..], rows * width).share(tasks.len(), rows * width, "splits");
     pool::run(tasks.len(), |task| {
         let (job, split) = tasks[task];
         // SAFETY: each row of the buffer is one task's.
         let part = unsafe { shared.row(task) };
         level.run(OneSplit { op, job: &jobs[job], split, part });
     });
-    let mut first = 0;
-    for job in jobs {
-        let parts = &parts[first * ROWS * width..][..job.splits.len() * ROWS * width];
-        level.run(Merge { op, job, parts, out });
-        first += job.splits.len();
-    }
+    let firsts: Vec<usize> = jobs
+        .iter()
+        .scan(0, |next, job| {
+            let first = *next;
+            *next += job.splits.len();
+            Some(first)
+        })
+        .collect();
+    let parts = &parts[..];
+    pool::run_worth(parts.len(), jobs.len(), |task| {
+        let job = &jobs[task];
+        let parts = &parts[firsts[task] * rows * width..][..job.splits.len() * rows * width];
+        level.run(Merge { op, job, parts, stride: rows * width, out });
+    });
 }
 
 struct OneSplit<'a> {
     op: &'a Attention<'a>,
     job: &'a Job<'a>,
     split: usize,
-    /// [ROWS, max then sum then dim values]
+    /// [rows, max then sum then wide values]
     part: &'a mut [f32],
 }
 
@@ -266,13 +291,13 @@ impl Kernel for OneSplit<'_> {
 
     #[inline(always)]
     fn run<S: Simd>(self, s: S) {
-        let dim = self.op.q.dim;
+        let wide = self.op.layout.wide();
         let q = tile::scaled_queries(self.op, self.job);
-        let mut part = Partial::new(dim);
+        let mut part = Partial::new(self.job.rows.len(), wide);
         tile::softmax(s, self.op, self.job, &q, self.split, &mut part);
-        for (r, to) in self.part.chunks_exact_mut(dim + 2).take(self.job.rows.len()).enumerate() {
+        for (r, to) in self.part.chunks_exact_mut(wide + 2).take(self.job.rows.len()).enumerate() {
             (to[0], to[1]) = (part.max[r], part.sum[r]);
-            to[2..].copy_from_slice(&part.values[r * dim..(r + 1) * dim]);
+            to[2..].copy_from_slice(&part.values[r * wide..(r + 1) * wide]);
         }
     }
 }
@@ -280,8 +305,10 @@ impl Kernel for OneSplit<'_> {
 struct Merge<'a> {
     op: &'a Attention<'a>,
     job: &'a Job<'a>,
-    /// [splits, ROWS, dim + 2]
+    /// [splits, rows, wide + 2]
     parts: &'a [f32],
+    /// Numbers of a split's part.
+    stride: usize,
     out: &'a SharedHeads<'a>,
 }
 
@@ -290,16 +317,17 @@ impl Kernel for Merge<'_> {
 
     #[inline(always)]
     fn run<S: Simd>(self, s: S) {
-        let width = self.op.q.dim + 2;
-        let mut values = Scratch::<f32>::new(self.op.q.dim);
+        let wide = self.op.layout.wide();
+        let width = wide + 2;
+        let mut values = Scratch::<f32>::new(wide);
         for (r, row) in self.job.rows.clone().enumerate() {
             let (mut max, mut sum) = (f32::NEG_INFINITY, 0.0);
-            for split in self.parts.chunks_exact(ROWS * width) {
+            for split in self.parts.chunks_exact(self.stride) {
                 let part = &split[r * width..(r + 1) * width];
                 merge(s, (&mut max, &mut sum, &mut values), (part[0], part[1], &part[2..]));
             }
             let (token, head) = self.job.place(self.op, row);
-            // SAFETY: the merge is this thread's alone.
+            // SAFETY: each row is one job's, and each job one task's.
             let out = unsafe { self.out.vector(token, head) };
             finish(s, self.op, head, max, sum, &values, out);
         }

@@ -1,5 +1,7 @@
 //! The gated delta rule (Yang et al. 2024, arXiv 2412.06464), one step a token, and the short convolution before it.
 
+use std::marker::PhantomData;
+
 use super::{
     level::{Kernel, level},
     norm::{read, write},
@@ -37,12 +39,34 @@ pub struct GatedDelta<'a> {
 
 /// A state that tasks write in disjoint parts.
 #[derive(Clone, Copy)]
-struct State(*mut f32);
+pub(super) struct State<'a> {
+    data: *mut f32,
+    len: usize,
+    of: PhantomData<&'a mut [f32]>,
+}
 
 // SAFETY: tasks write disjoint parts of plain numbers, behind a borrow that outlives them.
-unsafe impl Send for State {}
+unsafe impl Send for State<'_> {}
 // SAFETY: as for `Send`.
-unsafe impl Sync for State {}
+unsafe impl Sync for State<'_> {}
+
+impl<'a> State<'a> {
+    pub fn of(sequence: &'a mut Recurrent) -> State<'a> {
+        State { data: sequence.state.as_mut_ptr(), len: sequence.state.len(), of: PhantomData }
+    }
+
+    /// `len` numbers from `start` on.
+    ///
+    /// # Safety
+    /// No other live part overlaps this one.
+    #[inline(always)]
+    #[allow(clippy::mut_from_ref)]
+    pub unsafe fn part(&self, start: usize, len: usize) -> &'a mut [f32] {
+        assert!(start + len <= self.len, "a part outside of its state");
+        // SAFETY: inside the state, as just checked; the caller promises that nobody else has this part.
+        unsafe { std::slice::from_raw_parts_mut(self.data.add(start), len) }
+    }
+}
 
 /// Computes [`GatedDelta`] into `out`, shaped as `v`, and carries the states, [hv, dv, dk] each, forward.
 ///
@@ -66,19 +90,17 @@ pub fn gated_delta(op: &GatedDelta, sequences: &mut [Recurrent], out: HeadsMut) 
     let mut first = 0;
     for sequence in sequences {
         assert_eq!(sequence.state.len(), v.heads * v.dim * k.dim, "numbers of a state");
-        spans.push((first..first + sequence.tokens, State(sequence.state.as_mut_ptr())));
-        first += sequence.tokens;
+        let tokens = first..first + sequence.tokens;
+        first = tokens.end;
+        spans.push((tokens, State::of(sequence)));
     }
     let level = level();
     pool::run_worth(4 * tokens * v.heads * v.dim * k.dim, spans.len() * v.heads * parts, |task| {
         let (tokens, state) = &spans[task / (v.heads * parts)];
         let head = task / parts % v.heads;
         let rows = chunk(task % parts, STATE_ROWS, v.dim);
-        // SAFETY: the state has `heads * dv * dk` numbers; these rows of this head are one task's.
-        let state = unsafe {
-            let start = state.0.add((head * v.dim + rows.start) * k.dim);
-            std::slice::from_raw_parts_mut(start, rows.len() * k.dim)
-        };
+        // SAFETY: these rows of this head are one task's.
+        let state = unsafe { state.part((head * v.dim + rows.start) * k.dim, rows.len() * k.dim) };
         level.run(DeltaRows { op, tokens: tokens.clone(), head, rows, state, out: &out });
     });
 }

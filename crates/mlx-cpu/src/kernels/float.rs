@@ -17,6 +17,15 @@ pub(crate) fn bf16_to_f32(bits: u16) -> f32 {
     f32::from_bits(u32::from(bits) << 16)
 }
 
+/// The nearest bfloat16 number, ties to even.
+#[inline(always)]
+pub(crate) fn f32_to_bf16(value: f32) -> u16 {
+    let bits = value.to_bits();
+    let rounded = bits.wrapping_add(0x7fff + (bits >> 16 & 1));
+    let quiet = bits | 0x0040_0000;
+    ((if value.is_nan() { quiet } else { rounded }) >> 16) as u16
+}
+
 /// The nearest half-precision number, ties to even; what is too large becomes infinite.
 #[inline(always)]
 pub(crate) fn f32_to_f16(value: f32) -> u16 {
@@ -57,6 +66,7 @@ mod tests {
             let value = f32::from_bits(i.wrapping_mul(2_654_435_761));
             if !value.is_nan() {
                 assert_eq!(f32_to_f16(value), half::f16::from_f32(value).to_bits(), "{value:e}");
+                assert_eq!(f32_to_bf16(value), half::bf16::from_f32(value).to_bits(), "{value:e}");
             }
         }
     }

@@ -16,6 +16,8 @@ pub enum Activation {
     Silu,
     /// x * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 x³))) / 2
     GeluTanh,
+    /// 1 / (1 + e^-x)
+    Sigmoid,
 }
 
 /// Columns a task works on.
@@ -61,6 +63,7 @@ impl Kernel for Gated<'_> {
         match self.activation {
             Activation::Silu => apply(s, gate, up, out, silu),
             Activation::GeluTanh => apply(s, gate, up, out, gelu),
+            Activation::Sigmoid => apply(s, gate, up, out, math::sigmoid),
         }
     }
 }
@@ -96,6 +99,7 @@ mod tests {
     fn reference(activation: Activation, x: f64) -> f64 {
         match activation {
             Activation::Silu => x / (1.0 + (-x).exp()),
+            Activation::Sigmoid => 1.0 / (1.0 + (-x).exp()),
             Activation::GeluTanh => {
                 x * (1.0 + ((2.0 / std::f64::consts::PI).sqrt() * (x + 0.044715 * x.powi(3))).tanh()) / 2.0
             }
@@ -109,7 +113,7 @@ mod tests {
             let both: Vec<f32> = random.vec(m * 2 * f).iter().map(|x| x * 12.0).collect();
             let gate = Rows { data: &both, count: m, stride: 2 * f, width: f };
             let up = Rows { data: &both[f..], count: m, stride: 2 * f, width: f };
-            for activation in [Activation::Silu, Activation::GeluTanh] {
+            for activation in [Activation::Silu, Activation::GeluTanh, Activation::Sigmoid] {
                 for level in levels() {
                     let mut out = vec![0.0; m * f];
                     with_level(level, || gated(activation, gate, up, RowsMut::packed(&mut out, f)));

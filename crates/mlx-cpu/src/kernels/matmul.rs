@@ -7,12 +7,17 @@ mod affine;
 #[cfg(target_arch = "x86_64")]
 mod amx;
 mod dense;
+mod direct;
+mod gather;
+mod group;
 mod quantize;
+
+pub use gather::{Gather, gather};
 
 use super::{
     level::level,
-    pack::{Format, Packed},
-    rows::{Rows, RowsMut, SharedRows},
+    pack::Packed,
+    rows::{Rows, RowsMut, SharedRows, chunk},
     simd::{LANES, Simd},
 };
 
@@ -22,7 +27,8 @@ const AHEAD: usize = 4096;
 /// How activations meet quantized weights.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
-    /// Activations are rounded to two int8, with a scale for each 32 of a row. Dense weights ignore it.
+    /// Activations are rounded to two int8, with a scale for each 32 of a row, 16 where the weights' groups are of 16.
+    /// Weights that are no integers, dense ones and mxfp8, ignore it.
     Fast,
     /// f32 activations times the weights' exact values.
     Exact,
@@ -53,11 +59,62 @@ pub fn matmul(op: &Matmul, out: RowsMut) {
         assert_eq!((add.count, add.width), (op.x.count, op.packed.n), "the residual's rows and width");
         add.check("residual");
     }
-    let out = Output { rows: out.share(op.x.count, op.packed.n, "matmul"), add: op.add };
-    match (op.packed.format, op.mode) {
-        (Format::Affine { .. }, Mode::Fast) => affine::multiply(op, &out, level()),
-        _ => dense::multiply(op, &out, level()),
+    let out = Output { rows: out.share(op.x.count, op.packed.n, "matmul"), add: op.add, order: None };
+    let segments = [Segment { matrix: 0, rows: 0..op.x.count }];
+    multiply(&Job { packed: op.packed, data: op.data, x: op.x, segments: &segments }, &out, op.mode);
+}
+
+fn multiply(job: &Job, out: &Output, mode: Mode) {
+    match (job.packed.kind(), mode) {
+        (Some(_), Mode::Fast) => affine::multiply(job, out, level()),
+        _ => dense::multiply(job, out, level()),
     }
+}
+
+/// What is multiplied: rows with the matrices of a stack, each row with one of them.
+struct Job<'a> {
+    packed: &'a Packed,
+    /// All matrices, one after the other.
+    data: &'a [u8],
+    /// [m, k]
+    x: Rows<'a>,
+    segments: &'a [Segment],
+}
+
+impl<'a> Job<'a> {
+    fn matrix(&self, index: usize) -> &'a [u8] {
+        &self.data[index * self.packed.bytes()..][..self.packed.bytes()]
+    }
+}
+
+/// Neighbouring rows that meet the same matrix.
+struct Segment {
+    matrix: usize,
+    rows: std::ops::Range<usize>,
+}
+
+/// Some rows of a segment times some blocks of its matrix.
+struct Task {
+    matrix: usize,
+    blocks: std::ops::Range<usize>,
+    rows: std::ops::Range<usize>,
+}
+
+/// Shares out the segments; `size` says how many blocks and rows a task of a segment of so many rows takes.
+fn tasks(job: &Job, size: impl Fn(usize) -> (usize, usize)) -> Vec<Task> {
+    let blocks = job.packed.blocks();
+    let mut tasks = Vec::new();
+    for Segment { matrix, rows } in job.segments {
+        let (width, height) = size(rows.len());
+        for index in 0..blocks.div_ceil(width) {
+            for part in 0..rows.len().div_ceil(height) {
+                let part = chunk(part, height, rows.len());
+                let rows = rows.start + part.start..rows.start + part.end;
+                tasks.push(Task { matrix: *matrix, blocks: chunk(index, width, blocks), rows });
+            }
+        }
+    }
+    tasks
 }
 
 /// Where results go, and what is added to them on the way.
@@ -65,6 +122,8 @@ pub fn matmul(op: &Matmul, out: RowsMut) {
 struct Output<'a> {
     rows: SharedRows<'a>,
     add: Option<Rows<'a>>,
+    /// The output's row for each row of the job; `None` where they are the same.
+    order: Option<&'a [u32]>,
 }
 
 impl Output<'_> {
@@ -76,6 +135,7 @@ impl Output<'_> {
     unsafe fn put<S: Simd>(&self, s: S, row: usize, block: usize, mut value: S::F) {
         let start = block * LANES;
         let width = LANES.min(self.rows.width - start);
+        let row = self.order.map_or(row, |order| order[row] as usize);
         // SAFETY: the caller's promise.
         let out = unsafe { self.rows.part(row, start, width) };
         if let Some(add) = self.add {

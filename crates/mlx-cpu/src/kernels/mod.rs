@@ -5,7 +5,8 @@
 //! - `simd`: vectors of 16 lanes, a token type per instruction set; `math`: exp and its kin over them.
 //! - [`pool`]: the threads. [`rows`]: the views. `scratch`: buffers a thread keeps.
 //! - [`pack`]: weights as [`matmul`] reads them. [`kv`]: pages of keys and values as [`attention`] reads them.
-//! - [`norm`], [`rope`], [`gate`], [`delta`], [`sample`]: what lies between the products.
+//! - [`roofline`]: what the machine can do at most.
+//! - [`norm`], [`rope`], [`gate`], [`moe`], [`delta`], [`ssm`], [`sample`]: what lies between the products.
 //!
 //! # What holds throughout
 //! - A public function checks shapes and lengths first and panics, naming what does not fit; then it shares out tasks.
@@ -25,13 +26,16 @@ pub mod kv;
 pub mod level;
 mod math;
 pub mod matmul;
+pub mod moe;
 pub mod norm;
 pub mod pack;
 pub mod pool;
+pub mod roofline;
 pub mod rope;
 pub mod rows;
 pub mod sample;
-mod scratch;
+pub(crate) mod scratch;
 mod simd;
+pub mod ssm;
 #[cfg(test)]
 mod testing;

@@ -90,6 +90,16 @@ impl Kernel for RmsNormVectors<'_> {
     }
 }
 
+/// rms_norm(x) * weight of one vector, to the bits of [`rms_norm`].
+#[inline(always)]
+pub(super) fn rms_norm_one<S: Simd>(s: S, x: &[f32], weight: &[f32], eps: f32, out: &mut [f32]) {
+    let mean = sum_of_squares(s, x, 0.0) / x.len() as f32;
+    let factor = s.splat(1.0 / (mean + eps).sqrt());
+    for ((x, weight), out) in x.chunks(LANES).zip(weight.chunks(LANES)).zip(out.chunks_mut(LANES)) {
+        write(s, out, s.mul(s.mul(read(s, x), factor), read(s, weight)));
+    }
+}
+
 /// layer_norm(x) * weight + bias.
 #[derive(Clone, Copy)]
 pub struct LayerNorm<'a> {

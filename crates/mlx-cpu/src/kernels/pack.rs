@@ -2,15 +2,19 @@
 //!
 //! A matrix has n outputs (rows) of k inputs. A block is 16 neighbouring outputs; the last one is padded with zeros.
 //! - Dense: [k][16] values.
-//! - Affine (value = scale * q + bias): for each group of inputs the 16 scales, the 16 biases and the q. 64 bytes of q
-//!   are 16 outputs × 4 bytes: of 8 bits each, the next four inputs; of 4 bits each, the next four inputs in the low
-//!   nibbles and the four after them in the high nibbles.
+//! - Affine (value = scale * q + bias): for each group of inputs the 16 scales, the 16 biases and the q in bit planes.
+//! - Micro of 4 bits: for each group the 16 scales, a byte each, and the codes as a plane of 4 bits; of 8 bits: the 16
+//!   scales and [group][16] codes.
+//!
+//! `planes` says what a plane is.
+
+mod planes;
 
 use super::{
     float::{bf16_to_f32, f16_to_f32},
     pool,
     rows::{RowsMut, SharedRows},
-    simd::LANES,
+    simd::{LANES, kind},
 };
 
 /// How a real number is stored.
@@ -39,15 +43,87 @@ impl Float {
     }
 }
 
+/// MLX's formats of small floats: a group of numbers shares a scale, a byte of its own kind, and there is no bias.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Micro {
+    /// e2m1 in groups of 32, scales e8m0.
+    Mxfp4,
+    /// e2m1 in groups of 16, scales e4m3.
+    Nvfp4,
+    /// e4m3 in groups of 32, scales e8m0.
+    Mxfp8,
+}
+
+impl Micro {
+    /// Bits of one number.
+    pub const fn bits(self) -> usize {
+        match self {
+            Micro::Mxfp4 | Micro::Nvfp4 => 4,
+            Micro::Mxfp8 => 8,
+        }
+    }
+
+    /// Inputs that share a scale.
+    pub const fn group(self) -> usize {
+        match self {
+            Micro::Nvfp4 => 16,
+            Micro::Mxfp4 | Micro::Mxfp8 => 32,
+        }
+    }
+
+    /// The numbers that a little-endian stream of codes and its groups' scales stand for.
+    pub fn read(self, codes: &[u8], scales: &[u8]) -> Vec<f32> {
+        let numbers = codes.len() * 8 / self.bits();
+        (0..numbers).map(|i| self.number(codes, i) * self.scale(scales[i / self.group()])).collect()
+    }
+
+    fn number(self, codes: &[u8], index: usize) -> f32 {
+        match self {
+            Micro::Mxfp8 => e4m3(codes[index]),
+            _ => e2m1(codes[index / 2] >> (index % 2 * 4) & 15),
+        }
+    }
+
+    /// The scale a byte stands for.
+    fn scale(self, byte: u8) -> f32 {
+        match self {
+            Micro::Nvfp4 => e4m3(byte),
+            Micro::Mxfp4 | Micro::Mxfp8 => e8m0(byte),
+        }
+    }
+}
+
+/// 2^(byte - 127); 255, which is no number in the specification (OCP MX 1.0), is infinity to MLX.
+pub(crate) fn e8m0(byte: u8) -> f32 {
+    f32::from_bits((u32::from(byte) << 23).max(1 << 22))
+}
+
+/// Sign, four bits of exponent, three of mantissa. 0x7f, which is no number in the specification, is 480 to MLX.
+pub(crate) fn e4m3(byte: u8) -> f32 {
+    let byte = u16::from(byte);
+    f16_to_f32((byte & 0x80) << 8 | (byte & 0x7f) << 7) * 256.0
+}
+
+/// Sign, two bits of exponent, one of mantissa.
+fn e2m1(code: u8) -> f32 {
+    (f32::from(E2M1[usize::from(code)]) - f32::from(E2M1_ZERO)) * 0.5
+}
+
+/// Twice the values of e2m1's codes, plus [`E2M1_ZERO`].
+pub(crate) const E2M1: [u8; 16] = [12, 13, 14, 15, 16, 18, 20, 24, 12, 11, 10, 9, 8, 6, 4, 0];
+/// What stands for zero in [`E2M1`].
+pub(crate) const E2M1_ZERO: u8 = 12;
+
 /// How packed weights are stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Format {
-    /// scale * q + bias with q of `bits` (4 or 8) and one scale and bias for `group` (32, 64 or 128) inputs.
+    /// scale * q + bias with q of `bits` (2, 3, 4, 5, 6 or 8) and one scale and bias for `group` (32, 64 or 128) inputs.
     Affine {
         bits: usize,
         group: usize,
         scales: Float,
     },
+    Micro(Micro),
     Dense(Float),
 }
 
@@ -64,7 +140,7 @@ pub struct Packed {
 /// Affine weights as MLX stores them, one row after the other.
 #[derive(Clone, Copy)]
 pub struct Affine<'a> {
-    /// Bits of one q: 2, 3, 4, 5, 6 or 8. A row is one little-endian stream of bits, k * bits / 32 words long.
+    /// Bits of one q. A row is one little-endian stream of bits, k * bits / 32 words long.
     pub bits: usize,
     pub weights: &'a [u32],
     /// [n, k / group] numbers of the packed format's `scales`, as bytes.
@@ -74,23 +150,28 @@ pub struct Affine<'a> {
 }
 
 impl Packed {
-    /// The packed form of MLX's affine weights of `bits` (2, 3, 4, 5, 6 or 8): 2 and 3 bits become 4, 5 and 6 become 8.
+    /// The packed form of MLX's affine weights.
     ///
     /// # Errors
     /// A bit width or group no kernel reads, or inputs that are not whole groups.
     pub fn affine(n: usize, k: usize, bits: usize, group: usize, scales: Float) -> Result<Packed, String> {
-        let bits = match bits {
-            2..=4 => 4,
-            5 | 6 | 8 => 8,
-            _ => return Err(format!("{bits}-bit weights: the CPU kernels read 2, 3, 4, 5, 6 and 8 bits")),
-        };
+        if ![2, 3, 4, 5, 6, 8].contains(&bits) {
+            return Err(format!("{bits}-bit weights: the CPU kernels read 2, 3, 4, 5, 6 and 8 bits"));
+        }
         if ![32, 64, 128].contains(&group) {
             return Err(format!("quantization groups of {group}: the CPU kernels read 32, 64 and 128"));
         }
-        if !k.is_multiple_of(group) {
-            return Err(format!("{k} inputs are not whole quantization groups of {group}"));
-        }
+        whole_groups(k, group)?;
         Ok(Packed { n, k, format: Format::Affine { bits, group, scales } })
+    }
+
+    /// The packed form of MLX's small floats.
+    ///
+    /// # Errors
+    /// Inputs that are not whole groups.
+    pub fn micro(n: usize, k: usize, micro: Micro) -> Result<Packed, String> {
+        whole_groups(k, micro.group())?;
+        Ok(Packed { n, k, format: Format::Micro(micro) })
     }
 
     /// The packed form of dense weights.
@@ -109,21 +190,57 @@ impl Packed {
 
     pub(crate) fn block_bytes(&self) -> usize {
         match self.format {
-            Format::Affine { group, .. } => self.k / group * self.group_bytes(),
             Format::Dense(float) => self.k * LANES * float.bytes(),
+            _ => self.k / self.group() * self.group_bytes(),
+        }
+    }
+
+    /// Inputs that share a scale; all of dense weights.
+    pub(crate) fn group(&self) -> usize {
+        match self.format {
+            Format::Affine { group, .. } => group,
+            Format::Micro(micro) => micro.group(),
+            Format::Dense(_) => self.k,
         }
     }
 
     /// Bytes of one group of a block; 0 of dense weights.
     pub(crate) fn group_bytes(&self) -> usize {
         match self.format {
-            Format::Affine { bits, group, scales } => LANES * (2 * scales.bytes() + group * bits / 8),
+            Format::Affine { bits, group, .. } => self.head_bytes() + LANES * group * bits / 8,
+            Format::Micro(micro) => self.head_bytes() + LANES * micro.group() * micro.bits() / 8,
             Format::Dense(_) => 0,
+        }
+    }
+
+    /// Bytes of a group's scales and biases, which come first.
+    pub(crate) fn head_bytes(&self) -> usize {
+        match self.format {
+            Format::Affine { scales, .. } => LANES * 2 * scales.bytes(),
+            Format::Micro(_) => LANES,
+            Format::Dense(_) => 0,
+        }
+    }
+
+    /// How integer kernels read the weights; `None` where they are no integers.
+    pub(crate) fn kind(&self) -> Option<u8> {
+        match self.format {
+            Format::Affine { bits, .. } => Some(kind::of_bits(bits)),
+            Format::Micro(Micro::Mxfp4) => Some(kind::E2M1),
+            Format::Micro(Micro::Nvfp4) => Some(kind::E2M1_16),
+            Format::Micro(Micro::Mxfp8) | Format::Dense(_) => None,
         }
     }
 
     pub(crate) fn check(&self, data: &[u8]) {
         assert_eq!(data.len(), self.bytes(), "bytes of the packed weights {self:?}");
+    }
+}
+
+fn whole_groups(k: usize, group: usize) -> Result<(), String> {
+    match k.is_multiple_of(group) {
+        true => Ok(()),
+        false => Err(format!("{k} inputs are not whole quantization groups of {group}")),
     }
 }
 
@@ -133,28 +250,55 @@ impl Packed {
 /// If `packed` is not the affine format of these bits, or a buffer's length does not fit it.
 pub fn pack_affine(packed: &Packed, source: &Affine, dst: &mut [u8]) {
     let Format::Affine { bits, group, scales } = packed.format else { panic!("affine weights into {packed:?}") };
-    let (n, k) = (packed.n, packed.k);
-    assert_eq!(Packed::affine(n, k, source.bits, group, scales).as_ref(), Ok(packed), "the format for these bits");
-    assert_eq!(source.weights.len(), n * k * source.bits / 32, "words of {n} x {k} weights");
-    assert_eq!(source.scales.len(), n * k / group * scales.bytes(), "bytes of scales");
+    let (n, k, size) = (packed.n, packed.k, scales.bytes());
+    assert_eq!(source.bits, bits, "the format for these bits");
+    assert_eq!(source.scales.len(), n * k / group * size, "bytes of scales");
     assert_eq!(source.biases.len(), source.scales.len(), "bytes of biases");
+    pack_groups(packed, bits, source.weights, dst, |index, lane, head| {
+        let (scales, biases) = head.split_at_mut(LANES * size);
+        scales[lane * size..][..size].copy_from_slice(&source.scales[index * size..][..size]);
+        biases[lane * size..][..size].copy_from_slice(&source.biases[index * size..][..size]);
+    });
+}
+
+/// Packs MLX's small floats into `dst` of `packed.bytes()`. `weights` are `n` rows, each a little-endian stream of codes;
+/// `scales` [n, k / group].
+///
+/// # Panics
+/// If `packed` is not such a format, or a buffer's length does not fit it.
+pub fn pack_micro(packed: &Packed, weights: &[u32], scales: &[u8], dst: &mut [u8]) {
+    let Format::Micro(micro) = packed.format else { panic!("small floats into {packed:?}") };
+    assert_eq!(scales.len(), packed.n * packed.k / micro.group(), "bytes of scales");
+    pack_groups(packed, micro.bits(), weights, dst, |index, lane, head| head[lane] = scales[index]);
+}
+
+/// Packs the q or codes of every group; `head` is given the group's index, the lane and the scales and biases to write.
+fn pack_groups(
+    packed: &Packed,
+    bits: usize,
+    weights: &[u32],
+    dst: &mut [u8],
+    head: impl Fn(usize, usize, &mut [u8]) + Sync,
+) {
+    let (n, k, group) = (packed.n, packed.k, packed.group());
+    assert_eq!(weights.len(), n * k * bits / 32, "words of {n} x {k} weights");
     packed.check(dst);
     let rows = rows_of(packed, dst);
+    let words = group * bits / 32;
     pool::run(packed.blocks(), |block| {
         // SAFETY: each block is one task's.
         let dst = unsafe { rows.row(block) };
         dst.fill(0);
         for (lane, row) in (block * LANES..((block + 1) * LANES).min(n)).enumerate() {
             for (g, dst) in dst.chunks_exact_mut(packed.group_bytes()).enumerate() {
-                let size = scales.bytes();
-                let at = (row * (k / group) + g) * size;
-                let (dst_scales, rest) = dst.split_at_mut(LANES * size);
-                let (dst_biases, quants) = rest.split_at_mut(LANES * size);
-                dst_scales[lane * size..][..size].copy_from_slice(&source.scales[at..][..size]);
-                dst_biases[lane * size..][..size].copy_from_slice(&source.biases[at..][..size]);
-                let words = group * source.bits / 32;
-                let source_words = &source.weights[row * (k * source.bits / 32) + g * words..][..words];
-                pack_group(source_words, source.bits, bits, lane, quants);
+                let index = row * (k / group) + g;
+                let (dst_head, quants) = dst.split_at_mut(packed.head_bytes());
+                head(index, lane, dst_head);
+                let words = &weights[index * words..][..words];
+                match packed.format {
+                    Format::Micro(Micro::Mxfp8) => planes::pack_bytes(words, lane, quants),
+                    _ => planes::pack(words, bits, lane, quants),
+                }
             }
         }
     });
@@ -163,41 +307,6 @@ pub fn pack_affine(packed: &Packed, source: &Affine, dst: &mut [u8]) {
 fn rows_of<'a>(packed: &Packed, dst: &'a mut [u8]) -> SharedRows<'a, u8> {
     let (count, width) = (packed.blocks(), packed.block_bytes());
     RowsMut { data: dst, count, stride: width, width }.share(count, width, "packed weights")
-}
-
-/// Puts one output's group where `lane` is in the block's.
-fn pack_group(words: &[u32], source_bits: usize, bits: usize, lane: usize, quants: &mut [u8]) {
-    let lines = 0..quants.len() / 64;
-    let mut put = |index: usize, word: u32| {
-        quants[index * 64 + lane * 4..][..4].copy_from_slice(&word.to_le_bytes());
-    };
-    match (source_bits, bits) {
-        (8, _) => words.iter().enumerate().for_each(|(i, word)| put(i, *word)),
-        (4, _) => words.iter().enumerate().for_each(|(i, word)| put(i, spread(*word) | spread(word >> 16) << 4)),
-        (_, 8) => lines.for_each(|i| put(i, bytes_at(words, source_bits, 4 * i))),
-        _ => lines.for_each(|i| {
-            let (low, high) = (bytes_at(words, source_bits, 8 * i), bytes_at(words, source_bits, 8 * i + 4));
-            put(i, low | high << 4);
-        }),
-    }
-}
-
-/// The lower four nibbles as four bytes.
-fn spread(word: u32) -> u32 {
-    let word = word & 0xffff;
-    let word = (word | word << 8) & 0x00ff_00ff;
-    (word | word << 4) & 0x0f0f_0f0f
-}
-
-/// Four values of a stream of `bits`-bit values, from value `first` on, as four bytes.
-fn bytes_at(words: &[u32], bits: usize, first: usize) -> u32 {
-    let value = |index: usize| {
-        let (word, shift) = (index * bits / 32, index * bits % 32);
-        let high = words.get(word + 1).copied().unwrap_or(0);
-        let window = u64::from(high) << 32 | u64::from(words[word]);
-        (window >> shift) as u32 & ((1 << bits) - 1)
-    };
-    (0..4).fold(0, |bytes, i| bytes | value(first + i) << (8 * i))
 }
 
 /// Packs dense weights, [n, k] numbers of the packed format as bytes, into `dst` of `packed.bytes()`.
@@ -255,29 +364,34 @@ pub fn unpack_row(packed: &Packed, data: &[u8], row: usize, out: &mut [f32]) {
                 *out = float.read(&values[lane * size..]);
             }
         }
-        Format::Affine { bits, group, scales } => {
-            let size = scales.bytes();
-            for (values, out) in block.chunks_exact(packed.group_bytes()).zip(out.chunks_exact_mut(group)) {
-                let scale = scales.read(&values[lane * size..]);
-                let bias = scales.read(&values[(LANES + lane) * size..]);
-                unpack_group(bits, scale, bias, lane, &values[2 * LANES * size..], out);
+        _ => {
+            let groups = block.chunks_exact(packed.group_bytes());
+            for (values, out) in groups.zip(out.chunks_exact_mut(packed.group())) {
+                let (head, quants) = values.split_at(packed.head_bytes());
+                unpack_group(packed.format, head, quants, lane, out);
             }
         }
     }
 }
 
-fn unpack_group(bits: usize, scale: f32, bias: f32, lane: usize, quants: &[u8], out: &mut [f32]) {
-    let (lines, _) = quants.as_chunks::<64>();
-    for (line, out) in lines.iter().zip(out.chunks_exact_mut(32 / bits)) {
-        let quad = &line[lane * 4..][..4];
-        for (i, out) in out.iter_mut().enumerate() {
-            let q = match (bits, i) {
-                (8, _) => quad[i],
-                (_, ..4) => quad[i] & 15,
-                _ => quad[i - 4] >> 4,
-            };
-            *out = scale * f32::from(q) + bias;
+fn unpack_group(format: Format, head: &[u8], quants: &[u8], lane: usize, out: &mut [f32]) {
+    match format {
+        Format::Affine { bits, scales, .. } => {
+            let size = scales.bytes();
+            let (scale, bias) = (scales.read(&head[lane * size..]), scales.read(&head[(LANES + lane) * size..]));
+            planes::unpack(quants, bits, lane, out, |q| scale * f32::from(q) + bias);
         }
+        Format::Micro(Micro::Mxfp8) => {
+            let scale = e8m0(head[lane]);
+            for (out, codes) in out.iter_mut().zip(quants.chunks_exact(LANES)) {
+                *out = e4m3(codes[lane]) * scale;
+            }
+        }
+        Format::Micro(micro) => {
+            let scale = micro.scale(head[lane]);
+            planes::unpack(quants, 4, lane, out, |code| e2m1(code) * scale);
+        }
+        Format::Dense(_) => unreachable!("dense weights have no groups"),
     }
 }
 

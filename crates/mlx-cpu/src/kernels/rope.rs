@@ -1,15 +1,11 @@
-//! Rotary position embedding (Su et al. 2021, arXiv 2104.09864), over all or the first values of a head.
+//! Rotary position embedding (Su et al. 2021, arXiv 2104.09864), over all or the first values of a head; with positions
+//! of time, height and width where a model has them (Wang et al. 2024, Qwen2-VL, arXiv 2409.12191).
 
 use super::{
-    level::{Kernel, level},
-    math, pool,
-    rows::{Heads, HeadsMut, SharedHeads, chunk},
+    math,
     scratch::Scratch,
     simd::{LANES, Simd},
 };
-
-/// Tokens a task rotates.
-const TOKENS: usize = 4;
 
 /// Which values of a head turn together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,83 +16,76 @@ pub enum Pairing {
     Neighbours,
 }
 
-/// A rotation of pair i of a head by positions[token] * inv_freq[i].
+/// A rotation of pair i of a head by position * inv_freq[i].
 #[derive(Clone, Copy)]
-pub struct Rope<'a> {
-    pub x: Heads<'a>,
-    /// [tokens]
-    pub positions: &'a [i32],
-    /// [dims / 2], for the first dims values of a head; the others are copied.
+pub struct Rotation<'a> {
+    /// [dims / 2], for the first dims values of a head; the others stay.
     pub inv_freq: &'a [f32],
+    /// [dims / 2]: whether a pair turns by time (0), height (1) or width (2). None: all by time.
+    pub axes: Option<&'a [u8]>,
     pub pairing: Pairing,
     /// What rotated values are multiplied by (yarn's attention factor; else 1).
     pub scale: f32,
 }
 
-/// Computes [`Rope`] into `out`, shaped as `x`.
-///
-/// # Panics
-/// If the shapes do not fit.
-pub fn rope(op: &Rope, out: HeadsMut) {
-    let x = op.x;
-    x.check("rope");
-    assert_eq!(op.positions.len(), x.tokens, "rope: positions of tokens");
-    assert!(2 * op.inv_freq.len() <= x.dim, "rope: more rotated values than a head has");
-    let out = out.share([x.tokens, x.heads, x.dim], "rope");
-    let level = level();
-    let work = x.tokens * (x.heads * x.dim + 16 * op.inv_freq.len());
-    pool::run_worth(work, x.tokens.div_ceil(TOKENS), |task| {
-        level.run(Tokens { op, out: &out, tokens: chunk(task, TOKENS, x.tokens) });
-    });
+/// The sines and cosines of a token's pairs, times the scale.
+pub(super) struct Angles {
+    /// Whole vectors of sines, then as many of cosines.
+    table: Scratch<f32>,
 }
 
-struct Tokens<'a> {
-    op: &'a Rope<'a>,
-    out: &'a SharedHeads<'a>,
-    tokens: std::ops::Range<usize>,
-}
+impl Rotation<'_> {
+    /// # Panics
+    /// If a head of `dim` values cannot be rotated so.
+    pub(super) fn check(&self, dim: usize) {
+        assert!(2 * self.inv_freq.len() <= dim, "rope: more rotated values than a head has");
+        let known = |axes: &[u8]| axes.len() == self.inv_freq.len() && axes.iter().all(|axis| *axis < 3);
+        assert!(self.axes.is_none_or(known), "rope: an axis for each pair");
+    }
 
-impl Kernel for Tokens<'_> {
-    type Out = ();
-
+    /// Room for a token's angles.
     #[inline(always)]
-    fn run<S: Simd>(self, s: S) {
-        let half = self.op.inv_freq.len();
-        let padded = half.next_multiple_of(LANES);
-        let mut table = Scratch::<f32>::new(2 * padded);
-        let (sin, cos) = table.split_at_mut(padded);
-        for token in self.tokens.clone() {
-            angles(self.op, token, sin, cos);
-            for head in 0..self.op.x.heads {
-                let x = self.op.x.vector(token, head);
-                // SAFETY: each token is one task's.
-                let out = unsafe { self.out.vector(token, head) };
-                match self.op.pairing {
-                    Pairing::Halves => halves(s, x, &sin[..half], &cos[..half], out),
-                    Pairing::Neighbours => neighbours(x, &sin[..half], &cos[..half], out),
+    pub(super) fn angles(&self) -> Angles {
+        Angles { table: Scratch::new(2 * self.inv_freq.len().next_multiple_of(LANES)) }
+    }
+
+    /// Works out the angles of a token at a position in time, height and width.
+    #[inline(always)]
+    pub(super) fn fill<S: Simd>(&self, s: S, position: [i32; 3], angles: &mut Angles) {
+        let middle = angles.table.len() / 2;
+        let (sin, cos) = angles.table.split_at_mut(middle);
+        let (sin, _) = sin.as_chunks_mut::<LANES>();
+        let (cos, _) = cos.as_chunks_mut::<LANES>();
+        let position = position.map(|position| position as f32);
+        for (v, (sin, cos)) in sin.iter_mut().zip(cos).enumerate() {
+            let freqs = &self.inv_freq[v * LANES..];
+            let mut thetas = [0.0; LANES];
+            match self.axes {
+                None => thetas.iter_mut().zip(freqs).for_each(|(theta, freq)| *theta = position[0] * freq),
+                Some(axes) => {
+                    for ((theta, freq), axis) in thetas.iter_mut().zip(freqs).zip(&axes[v * LANES..]) {
+                        *theta = position[usize::from(*axis)] * freq;
+                    }
                 }
-                out[2 * half..].copy_from_slice(&x[2 * half..]);
+            }
+            math::sin_cos(&thetas, sin, cos);
+            for table in [sin, cos] {
+                let scaled = s.mul(s.read(table), s.splat(self.scale));
+                s.write(table, scaled);
             }
         }
     }
-}
 
-/// The scaled sines and cosines of a token's angles; `sin` and `cos` hold whole vectors.
-#[inline(always)]
-fn angles(op: &Rope, token: usize, sin: &mut [f32], cos: &mut [f32]) {
-    let position = op.positions[token] as f32;
-    let (sin, _) = sin.as_chunks_mut::<LANES>();
-    let (cos, _) = cos.as_chunks_mut::<LANES>();
-    for (freqs, (sin, cos)) in op.inv_freq.chunks(LANES).zip(sin.iter_mut().zip(cos)) {
-        let mut thetas = [0.0; LANES];
-        for (theta, freq) in thetas.iter_mut().zip(freqs) {
-            *theta = position * freq;
+    /// Rotates a head into `out`.
+    #[inline(always)]
+    pub(super) fn turn<S: Simd>(&self, s: S, x: &[f32], angles: &Angles, out: &mut [f32]) {
+        let half = self.inv_freq.len();
+        let (sin, cos) = angles.table.split_at(angles.table.len() / 2);
+        match self.pairing {
+            Pairing::Halves => halves(s, x, &sin[..half], &cos[..half], out),
+            Pairing::Neighbours => neighbours(x, &sin[..half], &cos[..half], out),
         }
-        math::sin_cos(&thetas, sin, cos);
-        for i in 0..LANES {
-            sin[i] *= op.scale;
-            cos[i] *= op.scale;
-        }
+        out[2 * half..].copy_from_slice(&x[2 * half..]);
     }
 }
 
@@ -130,42 +119,82 @@ fn neighbours(x: &[f32], sin: &[f32], cos: &[f32], out: &mut [f32]) {
 mod tests {
     use super::*;
     use crate::kernels::{
-        level::{levels, with_level},
-        testing::{Random, close},
+        level::{Kernel, levels},
+        testing::{Random, close, same_bits},
     };
+
+    /// Heads of `dim` values, turned one after the other.
+    struct Turn<'a>(Rotation<'a>, &'a [f32], usize, [i32; 3]);
+
+    impl Kernel for Turn<'_> {
+        type Out = Vec<f32>;
+        #[inline(always)]
+        fn run<S: Simd>(self, s: S) -> Vec<f32> {
+            let Turn(rotation, x, dim, position) = self;
+            let mut angles = rotation.angles();
+            rotation.fill(s, position, &mut angles);
+            let mut out = vec![0.0; x.len()];
+            for (x, out) in x.chunks(dim).zip(out.chunks_mut(dim)) {
+                rotation.turn(s, x, &angles, out);
+            }
+            out
+        }
+    }
+
+    fn reference(rotation: &Rotation, x: &[f32], position: [i32; 3]) -> Vec<f64> {
+        let half = rotation.inv_freq.len();
+        let mut y: Vec<f64> = x.iter().map(|x| f64::from(*x)).collect();
+        for i in 0..half {
+            let (a, b) = match rotation.pairing {
+                Pairing::Halves => (i, i + half),
+                Pairing::Neighbours => (2 * i, 2 * i + 1),
+            };
+            let axis = rotation.axes.map_or(0, |axes| usize::from(axes[i]));
+            let (sin, cos) = f64::from(position[axis] as f32 * rotation.inv_freq[i]).sin_cos();
+            let scale = f64::from(rotation.scale);
+            y[a] = scale * (f64::from(x[a]) * cos - f64::from(x[b]) * sin);
+            y[b] = scale * (f64::from(x[a]) * sin + f64::from(x[b]) * cos);
+        }
+        y
+    }
 
     #[test]
     fn rotations_agree_with_f64() {
         let mut random = Random::new(41);
-        for (dim, dims) in [(64, 64), (128, 128), (80, 20), (96, 90), (256, 64), (10, 6)] {
-            let (tokens, heads) = (1 + random.below(20), 1 + random.below(6));
-            let (head_stride, token_stride) = (dim + 1, heads * (dim + 1) + 5);
-            let data = random.vec(tokens * token_stride);
-            let x = Heads { data: &data, tokens, heads, dim, token_stride, head_stride };
-            let positions: Vec<i32> = (0..tokens).map(|_| random.below(100_000) as i32).collect();
+        for (dim, dims) in [(64, 64), (128, 128), (80, 20), (96, 90), (256, 64), (10, 6), (16, 0)] {
             let inv_freq: Vec<f32> = (0..dims / 2).map(|i| 10_000f32.powf(-2.0 * i as f32 / dims as f32)).collect();
-            for pairing in [Pairing::Halves, Pairing::Neighbours] {
-                let op = Rope { x, positions: &positions, inv_freq: &inv_freq, pairing, scale: 1.2 };
-                let mut want = Vec::new();
-                for (token, head) in (0..tokens).flat_map(|token| (0..heads).map(move |head| (token, head))) {
-                    let x = x.vector(token, head);
-                    let mut y: Vec<f64> = x.iter().map(|x| f64::from(*x)).collect();
-                    for i in 0..dims / 2 {
-                        let (a, b) = match pairing {
-                            Pairing::Halves => (i, i + dims / 2),
-                            Pairing::Neighbours => (2 * i, 2 * i + 1),
-                        };
-                        let (sin, cos) = f64::from(positions[token] as f32 * inv_freq[i]).sin_cos();
-                        y[a] = 1.2 * (f64::from(x[a]) * cos - f64::from(x[b]) * sin);
-                        y[b] = 1.2 * (f64::from(x[a]) * sin + f64::from(x[b]) * cos);
-                    }
-                    want.extend(y);
-                }
+            let axes: Vec<u8> = (0..dims / 2).map(|_| random.below(3) as u8).collect();
+            for (pairing, axes) in [
+                (Pairing::Halves, None),
+                (Pairing::Neighbours, None),
+                (Pairing::Halves, Some(&axes[..])),
+                (Pairing::Neighbours, Some(&axes[..])),
+            ] {
+                let rotation = Rotation { inv_freq: &inv_freq, axes, pairing, scale: 1.2 };
+                let position = [(); 3].map(|()| random.below(100_000) as i32);
+                let heads = 1 + random.below(6);
+                let x = random.vec(heads * dim);
+                let want: Vec<f64> = x.chunks(dim).flat_map(|x| reference(&rotation, x, position)).collect();
                 for level in levels() {
-                    let mut out = vec![0.0; want.len()];
-                    with_level(level, || rope(&op, HeadsMut::packed(&mut out, heads, dim)));
-                    close(&out, &want, 5e-7, &format!("{pairing:?} of {dims} of {dim} at {level:?}"));
+                    let got = level.run(Turn(rotation, &x, dim, position));
+                    close(&got, &want, 5e-7, &format!("{pairing:?} of {dims} of {dim} by {axes:?} at {level:?}"));
                 }
+            }
+        }
+    }
+
+    #[test]
+    fn one_position_on_all_axes_is_plain_rope() {
+        let mut random = Random::new(42);
+        let inv_freq: Vec<f32> = (0..37).map(|i| 1e6f32.powf(-2.0 * i as f32 / 74.0)).collect();
+        let axes: Vec<u8> = (0..37).map(|i| i % 3).collect();
+        let x = random.vec(80 * 4);
+        for position in [0, 7, 4096, 131_071] {
+            let plain = Rotation { inv_freq: &inv_freq, axes: None, pairing: Pairing::Halves, scale: 1.0 };
+            for level in levels() {
+                let a = level.run(Turn(plain, &x, 80, [position, -1, -1]));
+                let b = level.run(Turn(Rotation { axes: Some(&axes), ..plain }, &x, 80, [position; 3]));
+                same_bits(&a, &b, "rope by three axes");
             }
         }
     }

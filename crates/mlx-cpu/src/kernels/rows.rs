@@ -18,6 +18,15 @@ impl<'a, T> Rows<'a, T> {
         Rows { data, count, stride: width, width }
     }
 
+    /// Runs of `size` rows, the last one with what is left.
+    pub(crate) fn chunks(self, size: usize) -> impl Iterator<Item = Rows<'a, T>> {
+        (0..self.count).step_by(size).map(move |first| Rows {
+            data: &self.data[first * self.stride..],
+            count: size.min(self.count - first),
+            ..self
+        })
+    }
+
     /// # Panics
     /// If the last row does not lie within `data`.
     pub(crate) fn check(&self, what: &str) {

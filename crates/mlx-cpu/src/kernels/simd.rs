@@ -19,23 +19,83 @@ pub(crate) use portable::Portable;
 /// Lanes of every vector, and outputs of every block of packed weights.
 pub(crate) const LANES: usize = 16;
 
-/// How the 32 weights of an output that [`Simd::dot32`] reads are stored, each with those of 15 more outputs.
-pub(crate) mod kind {
-    /// 256 bytes: 64 bytes hold four weights of each lane in the low nibbles and the next four in the high ones.
-    pub const NIBBLES: u8 = 0;
-    /// 512 bytes: 64 bytes hold four weights of each lane, each at most 15.
-    pub const SMALL_BYTES: u8 = 1;
-    /// 512 bytes: 64 bytes hold four weights of each lane, each at most 255.
-    pub const BYTES: u8 = 2;
+/// Sign, exponent and mantissa of an e4m3 code that was extended with its sign and shifted up by 20.
+#[cfg(target_arch = "x86_64")]
+const E4M3_BITS: i32 = 0x87f0_0000_u32 as i32;
+#[cfg(target_arch = "x86_64")]
+const TWO_TO_120: f32 = f32::from_bits((127 + 120) << 23);
 
-    /// The bytes of 32 weights of 16 outputs.
+/// How the weights of an output that [`Simd::dot32`] reads are stored, each with those of 15 more outputs: 32 of them, or
+/// 16 where it says so. In bytes, 64 of them hold four weights of each lane; `pack/planes.rs` says what planes are.
+pub(crate) mod kind {
+    /// A plane of 4 bits.
+    pub const NIBBLES: u8 = 0;
+    /// Bytes of at most 15.
+    pub const SMALL_BYTES: u8 = 1;
+    /// Bytes of at most 255.
+    pub const BYTES: u8 = 2;
+    /// A plane of 2 bits.
+    pub const TWO: u8 = 3;
+    /// Planes of 2 bits and of 1.
+    pub const THREE: u8 = 4;
+    /// Planes of 4 bits and of 1.
+    pub const FIVE: u8 = 5;
+    /// Planes of 4 bits and of 2.
+    pub const SIX: u8 = 6;
+    /// A plane of 4 bits of e2m1's codes, which stand for [`E2M1`](super::super::pack::E2M1).
+    pub const E2M1: u8 = 7;
+    /// The same, 16 weights.
+    pub const E2M1_16: u8 = 8;
+    /// Bytes of at most 63.
+    pub const MIDDLE_BYTES: u8 = 9;
+    /// The same, 16 weights.
+    pub const MIDDLE_BYTES_16: u8 = 10;
+
+    /// How unsigned integers of so many bits are packed.
+    pub const fn of_bits(bits: usize) -> u8 {
+        match bits {
+            2 => TWO,
+            3 => THREE,
+            4 => NIBBLES,
+            5 => FIVE,
+            6 => SIX,
+            _ => BYTES,
+        }
+    }
+
+    /// What [`Simd::unpack`](super::Simd::unpack) makes of a kind.
+    pub const fn unpacked(kind: u8) -> u8 {
+        match kind {
+            NIBBLES | TWO | THREE => SMALL_BYTES,
+            FIVE | SIX | E2M1 => MIDDLE_BYTES,
+            E2M1_16 => MIDDLE_BYTES_16,
+            bytes => bytes,
+        }
+    }
+
+    /// Weights of an output.
+    pub const fn inputs(kind: u8) -> usize {
+        match kind {
+            E2M1_16 | MIDDLE_BYTES_16 => 16,
+            _ => 32,
+        }
+    }
+
+    /// The bytes of the weights of 16 outputs.
     pub const fn bytes(kind: u8) -> usize {
-        if kind == NIBBLES { 256 } else { 512 }
+        match kind {
+            TWO | E2M1_16 => 128,
+            THREE => 192,
+            NIBBLES | E2M1 | MIDDLE_BYTES_16 => 256,
+            FIVE => 320,
+            SIX => 384,
+            _ => 512,
+        }
     }
 }
 
-/// The int8 activations a tile of rows brings to [`Simd::dot32`]: 32 values a row, row after row, and the sum of each
-/// row's 32 values.
+/// The int8 activations a tile of rows brings to [`Simd::dot32`]: [`kind::inputs`] values a row, row after row, and the
+/// sum of each row's values.
 #[derive(Clone, Copy)]
 #[cfg_attr(
     not(any(target_arch = "x86_64", target_arch = "aarch64")),
@@ -63,7 +123,7 @@ pub(crate) trait Simd: Copy + Send + Sync + 'static {
     const INT_TILE: (usize, usize);
     /// Rows and blocks of the f32 tile.
     const FLOAT_TILE: (usize, usize);
-    /// Rows and vectors of positions, or of values, of attention's tiles.
+    /// Most sums that attention's tiles keep in registers, and most vectors of positions or of features among them.
     const SCORE_TILE: (usize, usize);
 
     /// Runs a kernel in a function of its own, compiled for this level. A register tile is worth one: the compiler
@@ -104,18 +164,34 @@ pub(crate) trait Simd: Copy + Send + Sync + 'static {
     /// Rounds each lane to nearest, ties to even, and stores it as i8; gives the sum of what was stored.
     /// The lanes lie within -127..=127 or are not numbers.
     unsafe fn store_i8(self, to: *mut i8, a: Self::F) -> i32;
+    /// Reads 16 bytes as i8, sign-extended to 32 bits.
+    unsafe fn load_i8(self, from: *const i8) -> Self::I;
+    /// [`Simd::store_i8`] of 32 values.
+    #[inline(always)]
+    unsafe fn store_i8x2(self, to: *mut i8, a: Self::F, b: Self::F) -> i32 {
+        // SAFETY: the caller's promise.
+        unsafe { self.store_i8(to, a) + self.store_i8(to.add(LANES), b) }
+    }
     /// Reads 64 bytes as 16 little-endian u32.
     unsafe fn load_u32(self, from: *const u8) -> Self::I;
-    /// (a >> shift) & mask, as f32.
+    /// (a >> shift) & mask, taken as i32, as f32.
     fn bits_to_f32<const SHIFT: u32>(self, a: Self::I, mask: u32) -> Self::F;
-    /// Splits 64 bytes of [`kind::NIBBLES`] into 128 of [`kind::SMALL_BYTES`].
-    unsafe fn split_nibbles(self, from: *const u8, to: *mut u8);
-    /// The exact integer dot products of 32 weights of 16 outputs of `C` blocks with `R` rows, as f32.
+    /// Reads 16 bytes as the powers of two of [`e8m0`](super::pack::e8m0).
+    unsafe fn load_e8m0(self, from: *const u8) -> Self::F;
+    /// Reads 16 bytes as numbers of [`e4m3`](super::pack::e4m3).
+    unsafe fn load_e4m3(self, from: *const u8) -> Self::F;
+    /// Writes [`kind::bytes`] of a kind as a byte a weight, [`kind::unpacked`].
+    unsafe fn unpack<const KIND: u8>(self, from: *const u8, to: *mut u8);
+    /// The exact integer dot products of [`kind::inputs`] weights of 16 outputs of `C` blocks with `R` rows, as f32.
     unsafe fn dot32<const R: usize, const C: usize, const KIND: u8>(
         self,
         weights: [*const u8; C],
         rows: Dot32,
     ) -> [[Self::F; C]; R];
+
+    /// The core of [`Simd::dot32`] in registers: multiplies 64 pairs of bytes and adds the products to sums of as many
+    /// bits as the level adds in, which wrap. For measuring how fast that can be.
+    fn dot_step(self, sums: Self::I, weights: Self::I, x: Self::I) -> Self::I;
 
     /// Asks for the cache line at an address, which need not be anyone's.
     fn prefetch(self, address: *const u8);

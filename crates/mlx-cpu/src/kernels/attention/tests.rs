@@ -1,68 +1,51 @@
-//! Attention against f64 over random shapes; the same bits however queries are grouped and shared out.
-
-use half::f16;
+//! Attention against f64 over random shapes and formats; the same bits however queries are grouped and shared out.
 
 use super::*;
 use crate::kernels::{
-    kv::{PageMut, kv_append},
+    kv::{
+        Format,
+        tests::{FORMATS, Write, stored},
+    },
     level::{levels, with_level},
     testing::{Random, close, same_bits, with_threads},
 };
 
 /// A sequence's keys and values, plain and in pages.
 struct Cache {
-    kv_heads: usize,
-    dim: usize,
+    layout: Layout,
     /// [length, kv_heads, dim], as the pages hold them.
-    k: Vec<f32>,
-    v: Vec<f32>,
-    half: Vec<Vec<f16>>,
-    single: Vec<Vec<f32>>,
+    k: Vec<f64>,
+    v: Vec<f64>,
+    pages: Vec<Vec<u8>>,
 }
 
 impl Cache {
-    fn new(random: &mut Random, length: usize, kv_heads: usize, dim: usize, page: usize, half: bool) -> Cache {
+    fn new(random: &mut Random, length: usize, layout: Layout, level: Level) -> Cache {
+        let Layout { format, positions, kv_heads, dim } = layout;
         let width = kv_heads * dim;
-        let mut numbers = || -> Vec<f32> {
-            let stored = |x: &f32| if half { f16::from_f32(*x).to_f32() } else { *x };
-            random.vec(length * width).iter().map(stored).collect()
-        };
-        let (k, v) = (numbers(), numbers());
-        let pages = length.div_ceil(page);
-        let numbers = page_len(page, kv_heads, dim);
-        let mut cache = Cache { kv_heads, dim, k, v, half: Vec::new(), single: Vec::new() };
-        if half {
-            // Not a number where nothing was written: reading it would show.
-            cache.half = vec![vec![f16::NAN; numbers]; pages];
-        } else {
-            cache.single = vec![vec![f32::NAN; numbers]; pages];
-        }
+        let (k, v) = (random.vec(length * width), random.vec(length * width));
+        // Not a number where nothing was written: reading it would show.
+        let mut pages = vec![vec![0xff; layout.bytes()]; length.div_ceil(positions)];
         let mut at = 0;
         while at < length {
-            let count = (page - at % page).min(length - at).min(1 + random.below(30));
-            let k = Heads::packed(&cache.k[at * width..][..count * width], kv_heads, dim);
-            let v = Heads::packed(&cache.v[at * width..][..count * width], kv_heads, dim);
-            let target = match half {
-                true => PageMut::F16(&mut cache.half[at / page]),
-                false => PageMut::F32(&mut cache.single[at / page]),
-            };
-            kv_append(target, k, v, at % page);
+            let count = (positions - at % positions).min(length - at).min(1 + random.below(30));
+            let part = at * width..(at + count) * width;
+            let (k, v) = (&k[part.clone()], &v[part]);
+            level.run(Write { layout: &layout, page: &mut pages[at / positions], at: at % positions, k, v });
             at += count;
         }
-        cache
+        let held = |x: &[f32]| x.chunks(dim).flat_map(|x| stored(format, x)).collect();
+        Cache { layout, k: held(&k), v: held(&v), pages }
     }
 
-    fn pages(&self) -> Vec<Page<'_>> {
-        let half = self.half.iter().map(|page| Page::F16(page));
-        half.chain(self.single.iter().map(|page| Page::F32(page))).collect()
+    fn pages(&self) -> Vec<&[u8]> {
+        self.pages.iter().map(|page| &page[..]).collect()
     }
 
     fn reference(&self, op: &Attention, token: usize, head: usize, end: usize) -> Vec<f64> {
-        let kv = head / (op.q.heads / self.kv_heads);
-        let row = |data: &[f32], position: usize| -> Vec<f64> {
-            let start = (position * self.kv_heads + kv) * self.dim;
-            data[start..start + self.dim].iter().map(|x| f64::from(*x)).collect()
-        };
+        let Layout { kv_heads, dim, .. } = self.layout;
+        let kv = head / (op.q.heads / kv_heads);
+        let row = |data: &[f64], position: usize| data[(position * kv_heads + kv) * dim..][..dim].to_vec();
         let first = op.window.map_or(0, |window| end.saturating_sub(window));
         let score = |position| {
             let q = op.q.vector(token, head).iter();
@@ -73,7 +56,7 @@ impl Cache {
         let scores: Vec<f64> = (first..end).map(score).collect();
         let sink = op.sinks.map(|sinks| f64::from(sinks[head]));
         let total: f64 = scores.iter().chain(&sink).map(|score| score.exp()).sum();
-        let mut out = vec![0.0; self.dim];
+        let mut out = vec![0.0; dim];
         for (position, score) in (first..end).zip(scores) {
             for (out, v) in out.iter_mut().zip(row(&self.v, position)) {
                 *out += score.exp() / total * v;
@@ -92,15 +75,22 @@ fn run(op: &Attention) -> Vec<f32> {
 #[test]
 fn attention_agrees_with_f64() {
     let mut random = Random::new(51);
-    for (kv_heads, group, dim, page) in
-        [(1, 1, 8, 16), (3, 3, 64, 64), (2, 7, 128, 32), (1, 8, 80, 48), (2, 2, 100, 256), (1, 5, 256, 16)]
-    {
-        for half in [true, false] {
+    for (kv_heads, group, dim, positions) in [
+        (1, 1, 8, 16),
+        (3, 3, 64, 32),
+        (2, 7, 128, 32),
+        (1, 8, 80, 48),
+        (2, 2, 100, 256),
+        (1, 5, 256, 16),
+        (1, 13, 32, 64),
+    ] {
+        for (format, level) in FORMATS.into_iter().flat_map(|format| levels().map(move |level| (format, level))) {
             let heads = kv_heads * group;
+            let layout = Layout { format, positions, kv_heads, dim };
             let caches: Vec<Cache> = [1 + random.below(40), 600 + random.below(600), 1 + random.below(200)]
-                .map(|length| Cache::new(&mut random, length, kv_heads, dim, page, half))
+                .map(|length| Cache::new(&mut random, length, layout, level))
                 .into();
-            let pages: Vec<Vec<Page>> = caches.iter().map(Cache::pages).collect();
+            let pages: Vec<Vec<&[u8]>> = caches.iter().map(Cache::pages).collect();
             let mut sequences = Vec::new();
             for (cache, pages) in caches.iter().zip(&pages) {
                 let length = cache.k.len() / (kv_heads * dim);
@@ -111,7 +101,7 @@ fn attention_agrees_with_f64() {
             let q = Heads { data: &data, tokens, heads, dim, token_stride: heads * dim + 4, head_stride: dim };
             let sinks = random.vec(heads);
             let plain =
-                Attention { q, sequences: &sequences, kv_heads, scale: 0.3, window: None, sinks: None, soft_cap: None };
+                Attention { q, sequences: &sequences, layout, scale: 0.3, window: None, sinks: None, soft_cap: None };
             let variants = [
                 plain,
                 Attention { window: Some(1 + random.below(100)), ..plain },
@@ -126,11 +116,8 @@ fn attention_agrees_with_f64() {
                         want.extend((0..heads).flat_map(|head| cache.reference(&op, token, head, end)));
                     }
                 }
-                for level in levels() {
-                    let got = with_level(level, || run(&op));
-                    let what = format!("{kv_heads}x{group} heads of {dim}, pages {page}, half {half}, {level:?}");
-                    close(&got, &want, 2e-6, &what);
-                }
+                let got = with_level(level, || run(&op));
+                close(&got, &want, 2e-6, &format!("{heads} heads, {layout:?}, {level:?}"));
             }
         }
     }
@@ -141,8 +128,11 @@ fn chunks_threads_and_company_do_not_change_the_bits() {
     let mut random = Random::new(52);
     let (kv_heads, heads, dim, length) = (2, 6, 64, 1300);
     let width = heads * dim;
-    for window in [None, Some(600)] {
-        let cache = Cache::new(&mut random, length, kv_heads, dim, 64, true);
+    for (format, window) in
+        [(Format::F16, None), (Format::F16, Some(600)), (Format::Int8, None), (Format::Int4, Some(70))]
+    {
+        let layout = Layout { format, positions: 32, kv_heads, dim };
+        let cache = Cache::new(&mut random, length, layout, level());
         let pages = cache.pages();
         let data = random.vec(length * width);
         let run = |first: usize, count: usize, times: usize| {
@@ -151,7 +141,7 @@ fn chunks_threads_and_company_do_not_change_the_bits() {
             run(&Attention {
                 q: Heads::packed(&q, heads, dim),
                 sequences: &vec![sequence; times],
-                kv_heads,
+                layout,
                 scale: 0.125,
                 window,
                 sinks: None,
@@ -161,11 +151,11 @@ fn chunks_threads_and_company_do_not_change_the_bits() {
         for level in levels() {
             with_level(level, || {
                 let all = with_threads(1, || run(0, length, 1));
-                for (threads, count, times) in [(1, 1, 1), (2, 1, 1), (4, 1, 1), (3, 7, 1), (2, 300, 1), (2, 1, 5)] {
+                for (threads, count, times) in [(1, 1, 1), (2, 1, 1), (8, 1, 1), (3, 7, 1), (2, 300, 1), (2, 1, 5)] {
                     for first in [0, 5, 511, 700, length - count].map(|first| first.min(length - count)) {
                         let some = with_threads(threads, || run(first, count, times));
                         for some in some.chunks(count * width) {
-                            let what = format!("{level:?}, {count} queries from {first}, {threads} threads");
+                            let what = format!("{format:?}, {level:?}, {count} from {first}, {threads} threads");
                             same_bits(some, &all[first * width..][..count * width], &what);
                         }
                     }
@@ -177,13 +167,14 @@ fn chunks_threads_and_company_do_not_change_the_bits() {
 
 #[test]
 fn a_page_too_few_is_refused() {
-    let cache = Cache::new(&mut Random::new(53), 32, 1, 16, 32, true);
+    let layout = Layout { format: Format::F16, positions: 32, kv_heads: 1, dim: 16 };
+    let cache = Cache::new(&mut Random::new(53), 32, layout, level());
     let pages = cache.pages();
     let q = [0.0; 16];
     let op = Attention {
         q: Heads::packed(&q, 1, 16),
         sequences: &[Sequence { pages: &pages, length: 33, queries: 1 }],
-        kv_heads: 1,
+        layout,
         scale: 1.0,
         window: None,
         sinks: None,

@@ -2,14 +2,15 @@
 
 use super::{Attention, Job, Partial, ROWS, SPLIT};
 use crate::kernels::{
-    float,
-    kv::Page,
-    math,
+    kv, math,
     scratch::Scratch,
     simd::{Kernel, LANES, Simd},
 };
 
 const IOTA: [f32; LANES] = [0., 1., 2., 3., 4., 5., 6., 7., 8., 9., 10., 11., 12., 13., 14., 15.];
+
+/// Numbers from one row of scores to the next: not a power of two, so that rows do not fight for the same cache lines.
+const STRIDE: usize = SPLIT + LANES;
 
 /// e^x for one number, by the vectors' rule.
 #[inline(always)]
@@ -17,88 +18,45 @@ pub(super) fn exp<S: Simd>(s: S, x: f32) -> f32 {
     s.largest(math::exp(s, s.splat(x)))
 }
 
-/// The job's queries times the scale, [rows, dim].
+/// The job's queries times the scale, [dim, rows].
 #[inline(always)]
 pub(super) fn scaled_queries(op: &Attention, job: &Job) -> Scratch<f32> {
-    let dim = op.q.dim;
-    let mut q = Scratch::<f32>::new(job.rows.len() * dim);
-    for (row, q) in job.rows.clone().zip(q.chunks_exact_mut(dim)) {
+    let rows = job.rows.len();
+    let mut q = Scratch::<f32>::new(rows * op.q.dim);
+    for (r, row) in job.rows.clone().enumerate() {
         let (token, head) = job.place(op, row);
-        for (q, x) in q.iter_mut().zip(op.q.vector(token, head)) {
+        for (q, x) in q[r..].iter_mut().step_by(rows).zip(op.q.vector(token, head)) {
             *q = x * op.scale;
         }
     }
     q
 }
 
-/// Numbers of a page, as f32.
-trait Source: Copy {
-    /// # Safety
-    /// 16 numbers can be read.
-    unsafe fn load<S: Simd>(s: S, from: *const Self) -> S::F;
-    fn one(self) -> f32;
-}
-
-impl Source for half::f16 {
-    #[inline(always)]
-    unsafe fn load<S: Simd>(s: S, from: *const Self) -> S::F {
-        // SAFETY: the caller's promise; f16 is u16 inside.
-        unsafe { s.load_f16(from.cast()) }
-    }
-    #[inline(always)]
-    fn one(self) -> f32 {
-        float::f16_to_f32(self.to_bits())
-    }
-}
-
-impl Source for f32 {
-    #[inline(always)]
-    unsafe fn load<S: Simd>(s: S, from: *const Self) -> S::F {
-        // SAFETY: the caller's promise.
-        unsafe { s.load(from) }
-    }
-    #[inline(always)]
-    fn one(self) -> f32 {
-        self
-    }
-}
-
 /// Computes the softmax of the job's rows over split `split` from scratch.
 #[inline(always)]
 pub(super) fn softmax<S: Simd>(s: S, op: &Attention, job: &Job, q: &[f32], split: usize, part: &mut Partial) {
     let (begin, end) = job.span(op);
+    let first = split * SPLIT;
     // Whole vectors of positions from the split's start on: which lane a position has never changes.
-    let begin = begin.max(split * SPLIT) / LANES * LANES;
-    let end = end.min((split + 1) * SPLIT);
-    let mut scores = Scratch::<f32>::new(ROWS * SPLIT);
-    let mut at = begin;
-    while at < end {
-        let (page, offset) = (at / job.page, at % job.page);
-        let count = (job.page - offset).min(end - at);
-        let scores = &mut scores[at - split * SPLIT..];
-        match job.sequence.pages[page] {
-            Page::F16(page) => self::scores(s, op, job, q, page, offset, count, scores),
-            Page::F32(page) => self::scores(s, op, job, q, page, offset, count, scores),
-        }
-        at += count;
+    let begin = begin.max(first) / LANES * LANES;
+    let end = end.min(first + SPLIT);
+    let mut scores = Scratch::<f32>::new(ROWS * STRIDE);
+    let mut decoded = Scratch::<f32>::new(kv::scratch_len(&op.layout));
+    for (at, run) in job.runs(op, begin, end) {
+        let run = kv::Run { count: run.count.next_multiple_of(LANES), ..run };
+        let keys = kv::keys(s, &run, &mut decoded);
+        self::scores(s, [op.q.dim, job.rows.len(), run.count], q, keys, &mut scores[at - first..]);
     }
     for r in 0..job.rows.len() {
-        let row = &mut scores[r * SPLIT..][..SPLIT];
         let seen = job.range(op, job.rows.start + r);
-        let row = &mut row[begin - split * SPLIT..(end - split * SPLIT).next_multiple_of(LANES)];
+        let row = &mut scores[r * STRIDE..][begin - first..(end - first).next_multiple_of(LANES)];
         (part.max[r], part.sum[r]) = exponentials(s, op, row, begin, seen);
     }
     part.values.fill(0.0);
-    let mut at = begin;
-    while at < end {
-        let (page, offset) = (at / job.page, at % job.page);
-        let count = (job.page - offset).min(end - at);
-        let weights = &scores[at - split * SPLIT..];
-        match job.sequence.pages[page] {
-            Page::F16(page) => values(s, op, job, weights, page, offset, count, &mut part.values),
-            Page::F32(page) => values(s, op, job, weights, page, offset, count, &mut part.values),
-        }
-        at += count;
+    for (at, run) in job.runs(op, begin, end) {
+        let rows = kv::values(s, &run, &mut decoded);
+        let sizes = [op.layout.wide(), job.rows.len(), run.count];
+        values(s, sizes, &scores[at - first..], rows, &mut part.values);
     }
 }
 
@@ -144,204 +102,177 @@ fn exponentials<S: Simd>(
     (max, s.sum(sum))
 }
 
-/// Runs `$tile` on `$rows` rows from 0 on, 6, 4, 3, 2 or 1 at a time, as far as the level has registers.
-macro_rules! row_tiles {
-    ($simd:ident: $s:ty, $rows:expr, $vectors:literal, |$row:ident| $tile:ident $fields:tt) => {
-        let mut $row = 0;
-        while $row < $rows {
-            $row += match ($rows - $row).min(<$s>::SCORE_TILE.0) {
-                6.. => $simd.call($tile::<T, $vectors, 6> $fields),
-                4.. => $simd.call($tile::<T, $vectors, 4> $fields),
-                3.. => $simd.call($tile::<T, $vectors, 3> $fields),
-                2.. => $simd.call($tile::<T, $vectors, 2> $fields),
-                _ => $simd.call($tile::<T, $vectors, 1> $fields),
-            };
-        }
-    };
+/// Work that is done in tiles of registers: so many rows times so many vectors of sums.
+trait Tiles {
+    /// Does the rows from `row` on, the vectors that begin at number `at`.
+    ///
+    /// # Safety
+    /// They are within the rows and the numbers that [`each_tile`] is told of.
+    unsafe fn tile<S: Simd, const R: usize, const V: usize>(&self, s: S, row: usize, at: usize);
 }
 
-/// Scores of all rows with `count` positions of a page from `offset` on; rows of `scores` lie SPLIT apart.
-#[inline(always)]
-#[allow(clippy::too_many_arguments)]
-fn scores<S: Simd, T: Source>(
-    s: S,
-    op: &Attention,
-    job: &Job,
-    q: &[f32],
-    page: &[T],
-    offset: usize,
-    count: usize,
-    scores: &mut [f32],
-) {
-    let (dim, rows) = (op.q.dim, job.rows.len());
-    // [dim, positions]
-    let keys = &page[job.kv_head * dim * job.page..][..dim * job.page];
-    let count = count.next_multiple_of(LANES);
-    assert!(offset + count <= job.page && q.len() >= rows * dim && scores.len() >= (rows - 1) * SPLIT + count);
-    let mut at = 0;
-    while at < count {
-        let keys = keys[offset + at..].as_ptr();
-        let (dim, stride) = (op.q.dim, job.page);
-        let q = |row: usize| q[row * dim..].as_ptr();
-        let to = |row: usize, to: &mut [f32]| to[row * SPLIT + at..].as_mut_ptr();
-        // The assertion above: so many vectors of positions, and all rows, are there.
-        match ((count - at) / LANES).min(S::SCORE_TILE.1) {
-            4.. => {
-                row_tiles!(s: S, rows, 4, |row| ScoreTile { q: q(row), keys, dim, stride, to: to(row, scores) });
-                at += 4 * LANES;
-            }
-            2.. => {
-                row_tiles!(s: S, rows, 2, |row| ScoreTile { q: q(row), keys, dim, stride, to: to(row, scores) });
-                at += 2 * LANES;
-            }
-            _ => {
-                row_tiles!(s: S, rows, 1, |row| ScoreTile { q: q(row), keys, dim, stride, to: to(row, scores) });
-                at += LANES;
-            }
-        }
-    }
-}
+struct OneTile<'a, T, const R: usize, const V: usize>(&'a T, usize, usize);
 
-/// Scores of `R` rows with `V` vectors of positions; gives `R`. Whoever makes one sees to it that `q` holds `R` rows of
-/// dim values, `keys` dim rows of `V` vectors `stride` apart, and that `to` takes `R` rows of `V` vectors SPLIT apart.
-struct ScoreTile<T, const V: usize, const R: usize> {
-    q: *const f32,
-    keys: *const T,
-    dim: usize,
-    stride: usize,
-    to: *mut f32,
-}
-
-impl<T: Source, const V: usize, const R: usize> Kernel for ScoreTile<T, V, R> {
+impl<T: Tiles, const R: usize, const V: usize> Kernel for OneTile<'_, T, R, V> {
     type Out = usize;
 
     #[inline(always)]
     fn run<S: Simd>(self, s: S) -> usize {
-        if R > S::SCORE_TILE.0 || V > S::SCORE_TILE.1 {
+        if R * V > S::SCORE_TILE.0 || V > S::SCORE_TILE.1 {
             unreachable!("no tile is larger");
         }
-        let mut acc = [[s.zero(); V]; R];
-        // SAFETY: the maker's promise.
-        unsafe {
-            for i in 0..self.dim {
-                let mut k = [s.zero(); V];
-                for v in 0..V {
-                    k[v] = T::load(s, self.keys.add(i * self.stride + v * LANES));
-                }
-                for r in 0..R {
-                    let q = s.splat(*self.q.add(r * self.dim + i));
-                    for v in 0..V {
-                        acc[r][v] = s.fma(k[v], q, acc[r][v]);
-                    }
-                }
-            }
-            for r in 0..R {
-                for v in 0..V {
-                    s.store(self.to.add(r * SPLIT + v * LANES), acc[r][v]);
-                }
-            }
-        }
+        let OneTile(tiles, row, at) = self;
+        // SAFETY: `each_tile` makes tiles inside of what its caller promises.
+        unsafe { tiles.tile::<S, R, V>(s, row, at) };
         R
     }
 }
 
-/// Adds `count` positions' values of a page from `offset` on, weighted, to all rows of `to`, [rows, dim].
+/// Covers `rows` rows of `count` (a multiple of 16) numbers: four vectors at a time for few rows, so that enough sums are
+/// under way at once, two for many, so that each vector read serves many.
+///
+/// # Safety
+/// The tiles may do all rows and numbers.
 #[inline(always)]
-#[allow(clippy::too_many_arguments)]
-fn values<S: Simd, T: Source>(
-    s: S,
-    op: &Attention,
-    job: &Job,
-    weights: &[f32],
-    page: &[T],
-    offset: usize,
-    count: usize,
-    to: &mut [f32],
-) {
-    let (dim, rows) = (op.q.dim, job.rows.len());
-    // [positions, dim]
-    let start = (op.kv_heads + job.kv_head) * dim * job.page + offset * dim;
-    let from = &page[start..start + count * dim];
-    assert!(weights.len() >= (rows - 1) * SPLIT + count && to.len() >= rows * dim);
+unsafe fn each_tile<S: Simd>(s: S, rows: usize, count: usize, tiles: &impl Tiles) {
+    let most = if rows <= S::SCORE_TILE.0 / 4 { 4 } else { 2 }.min(S::SCORE_TILE.1);
     let mut at = 0;
-    while at < dim {
-        let values = from[at..].as_ptr();
-        let w = |row: usize| weights[row * SPLIT..].as_ptr();
-        let out = |row: usize, to: &mut [f32]| to[row * dim + at..].as_mut_ptr();
-        // The assertion above: `count` values and weights, and all rows of results, are there.
-        match ((dim - at) / LANES).min(S::SCORE_TILE.1) {
+    while at < count {
+        let vectors = ((count - at) / LANES).min(most);
+        let mut row = 0;
+        match vectors {
             4.. => {
-                row_tiles!(s: S, rows, 4, |row| ValueTile { weights: w(row), values, dim, count, to: out(row, to) });
+                while row < rows {
+                    row += rows_of::<S, 4>(s, rows, row, at, tiles);
+                }
                 at += 4 * LANES;
             }
             2.. => {
-                row_tiles!(s: S, rows, 2, |row| ValueTile { weights: w(row), values, dim, count, to: out(row, to) });
+                while row < rows {
+                    row += rows_of::<S, 2>(s, rows, row, at, tiles);
+                }
                 at += 2 * LANES;
             }
-            1 => {
-                row_tiles!(s: S, rows, 1, |row| ValueTile { weights: w(row), values, dim, count, to: out(row, to) });
-                at += LANES;
-            }
             _ => {
-                for row in 0..rows {
-                    let to = &mut to[row * dim + at..(row + 1) * dim];
-                    for (weight, value) in weights[row * SPLIT..][..count].iter().zip(from.chunks_exact(dim)) {
-                        for (to, value) in to.iter_mut().zip(&value[at..]) {
-                            *to += weight * value.one();
-                        }
-                    }
+                while row < rows {
+                    row += rows_of::<S, 1>(s, rows, row, at, tiles);
                 }
-                at = dim;
+                at += LANES;
             }
         }
     }
 }
 
-/// Adds `count` weighted values of `V` vectors each to `R` rows of `to`; gives `R`. Whoever makes one sees to it that
-/// `weights` holds `R` rows, SPLIT apart, of `count` numbers, `values` as many rows of dim numbers, and `to` `R` rows,
-/// dim apart, of `V` vectors.
-struct ValueTile<T, const V: usize, const R: usize> {
-    weights: *const f32,
-    values: *const T,
+/// Does as many rows from `row` on as fit registers; gives how many.
+#[inline(always)]
+fn rows_of<S: Simd, const V: usize>(s: S, rows: usize, row: usize, at: usize, tiles: &impl Tiles) -> usize {
+    match (rows - row).min(S::SCORE_TILE.0 / V) {
+        12.. => s.call(OneTile::<_, 12, V>(tiles, row, at)),
+        8.. => s.call(OneTile::<_, 8, V>(tiles, row, at)),
+        6.. => s.call(OneTile::<_, 6, V>(tiles, row, at)),
+        4.. => s.call(OneTile::<_, 4, V>(tiles, row, at)),
+        3.. => s.call(OneTile::<_, 3, V>(tiles, row, at)),
+        2.. => s.call(OneTile::<_, 2, V>(tiles, row, at)),
+        _ => s.call(OneTile::<_, 1, V>(tiles, row, at)),
+    }
+}
+
+/// Scores of all rows with the keys of `count` (a multiple of 16) positions; rows of `scores` lie STRIDE apart.
+#[inline(always)]
+fn scores<S: Simd>(s: S, [dim, rows, count]: [usize; 3], q: &[f32], keys: kv::Rows, scores: &mut [f32]) {
+    assert!(q.len() >= rows * dim && scores.len() >= (rows - 1) * STRIDE + count);
+    // SAFETY: the assertion; `keys` are dim rows of `count`.
+    unsafe { each_tile(s, rows, count, &ScoreTiles { q: q.as_ptr(), dim, rows, keys, to: scores.as_mut_ptr() }) }
+}
+
+struct ScoreTiles {
+    /// [dim, rows]
+    q: *const f32,
     dim: usize,
+    rows: usize,
+    /// [dim] rows
+    keys: kv::Rows,
+    to: *mut f32,
+}
+
+impl Tiles for ScoreTiles {
+    #[inline(always)]
+    unsafe fn tile<S: Simd, const R: usize, const V: usize>(&self, s: S, row: usize, at: usize) {
+        // SAFETY: the caller's promise.
+        unsafe {
+            let (mut q, mut keys) = (self.q.add(row), self.keys.from.add(at));
+            let mut sums = [[s.zero(); V]; R];
+            for _ in 0..self.dim {
+                let mut k = [s.zero(); V];
+                for v in 0..V {
+                    k[v] = s.load(keys.add(v * LANES));
+                }
+                for r in 0..R {
+                    let q = s.splat(*q.add(r));
+                    for v in 0..V {
+                        sums[r][v] = s.fma(k[v], q, sums[r][v]);
+                    }
+                }
+                (q, keys) = (q.wrapping_add(self.rows), keys.wrapping_add(self.keys.stride));
+            }
+            for r in 0..R {
+                for v in 0..V {
+                    s.store(self.to.add((row + r) * STRIDE + at + v * LANES), sums[r][v]);
+                }
+            }
+        }
+    }
+}
+
+/// Adds the weighted values of `count` positions to all rows of `to`, [rows, wide]; rows of weights lie STRIDE apart.
+#[inline(always)]
+fn values<S: Simd>(s: S, [wide, rows, count]: [usize; 3], weights: &[f32], values: kv::Rows, to: &mut [f32]) {
+    assert!(weights.len() >= (rows - 1) * STRIDE + count && to.len() >= rows * wide);
+    let tiles = ValueTiles { weights: weights.as_ptr(), values, wide, count, to: to.as_mut_ptr() };
+    // SAFETY: the assertion; `values` are `count` rows of `wide`.
+    unsafe { each_tile(s, rows, wide, &tiles) }
+}
+
+struct ValueTiles {
+    weights: *const f32,
+    /// [count] rows
+    values: kv::Rows,
+    wide: usize,
     count: usize,
     to: *mut f32,
 }
 
-impl<T: Source, const V: usize, const R: usize> Kernel for ValueTile<T, V, R> {
-    type Out = usize;
-
+impl Tiles for ValueTiles {
     #[inline(always)]
-    fn run<S: Simd>(self, s: S) -> usize {
-        if R > S::SCORE_TILE.0 || V > S::SCORE_TILE.1 {
-            unreachable!("no tile is larger");
-        }
-        // SAFETY: the maker's promise.
+    unsafe fn tile<S: Simd, const R: usize, const V: usize>(&self, s: S, row: usize, at: usize) {
+        // SAFETY: the caller's promise.
         unsafe {
-            let mut acc = [[s.zero(); V]; R];
+            let (weights, mut values) = (self.weights.add(row * STRIDE), self.values.from.add(at));
+            let to = self.to.add(row * self.wide + at);
+            let mut sums = [[s.zero(); V]; R];
             for r in 0..R {
                 for v in 0..V {
-                    acc[r][v] = s.load(self.to.add(r * self.dim + v * LANES));
+                    sums[r][v] = s.load(to.add(r * self.wide + v * LANES));
                 }
             }
             for position in 0..self.count {
                 let mut value = [s.zero(); V];
                 for v in 0..V {
-                    value[v] = T::load(s, self.values.add(position * self.dim + v * LANES));
+                    value[v] = s.load(values.add(v * LANES));
                 }
                 for r in 0..R {
-                    let weight = s.splat(*self.weights.add(r * SPLIT + position));
+                    let weight = s.splat(*weights.add(r * STRIDE + position));
                     for v in 0..V {
-                        acc[r][v] = s.fma(value[v], weight, acc[r][v]);
+                        sums[r][v] = s.fma(value[v], weight, sums[r][v]);
                     }
                 }
+                values = values.wrapping_add(self.values.stride);
             }
             for r in 0..R {
                 for v in 0..V {
-                    s.store(self.to.add(r * self.dim + v * LANES), acc[r][v]);
+                    s.store(to.add(r * self.wide + v * LANES), sums[r][v]);
                 }
             }
         }
-        R
     }
 }

@@ -1,15 +1,16 @@
-//! Affine weights times activations of two int8: integer dot products, one multiplication for each 32 inputs' scale and one
-//! for each group's bias.
+//! Weights of integers times activations of two int8: integer dot products, one multiplication for each 32 inputs' scale
+//! (16 where groups are of 16) and one for each group's bias.
 
 #[cfg(target_arch = "x86_64")]
 use super::amx;
 use super::{
-    AHEAD, Matmul, Output, blocks_a_task,
+    AHEAD, Job, Output, Task, blocks_a_task,
+    group::{ANY, BF16, E4M3, E8M0, F16, F32, Shape, Unpack, for_kind},
     quantize::{BAND, Quantized, Tile},
+    tasks,
 };
 use crate::kernels::{
     level::{Kernel, Level},
-    pack::{Float, Format, Packed},
     pool,
     rows::chunk,
     scratch::Scratch,
@@ -21,52 +22,47 @@ const MANY_ROWS: usize = 17;
 /// Inputs whose unpacked weights stay in the first-level cache while all rows pass.
 pub(super) const PANEL: usize = 512;
 /// Rows whose sums a task keeps at hand.
-const ROW_CHUNK: usize = 256;
+pub(super) const ROW_CHUNK: usize = 256;
 
-/// Number formats as const arguments.
-const F16: u8 = Float::F16 as u8;
-const BF16: u8 = Float::BF16 as u8;
-const F32: u8 = Float::F32 as u8;
-
-pub(super) fn multiply(op: &Matmul, out: &Output, level: Level) {
-    let Format::Affine { group, .. } = op.packed.format else { unreachable!("affine weights only") };
-    let rows = Quantized::new(&op.x, group, level);
-    #[cfg(target_arch = "x86_64")]
-    if level == Level::Amx && op.x.count >= amx::LEAST_ROWS {
-        return amx::multiply(op, out, &rows, level);
-    }
-    let blocks = op.packed.blocks();
-    if op.x.count < MANY_ROWS {
-        let size = blocks_a_task(blocks, op.packed.block_bytes(), pool::threads());
-        pool::run(blocks.div_ceil(size), |task| {
-            level.run(Few { op, out, rows: &rows, blocks: chunk(task, size, blocks) });
-        });
-        return;
-    }
+pub(super) fn multiply(job: &Job, out: &Output, level: Level) {
+    let packed = job.packed;
+    let kind = packed.kind().expect("kernels of integers are given integers");
+    let rows = Quantized::new(&job.x, packed.group(), kind::inputs(kind), level);
+    let few = blocks_a_task(job.segments.len() * packed.blocks(), packed.block_bytes(), pool::threads());
     let width = level.run(TileBlocks);
-    let chunks = op.x.count.div_ceil(ROW_CHUNK);
-    pool::run(blocks.div_ceil(width) * chunks, |task| {
-        let blocks = chunk(task / chunks, width, blocks);
-        level.run(Many { op, out, rows: &rows, blocks, chunk: chunk(task % chunks, ROW_CHUNK, op.x.count) });
+    let way = |rows: usize| match rows {
+        #[cfg(target_arch = "x86_64")]
+        amx::LEAST_ROWS.. if level == Level::Amx && kind::inputs(kind) == 32 => Way::Tiles,
+        MANY_ROWS.. => Way::Many,
+        _ => Way::Few,
+    };
+    let tasks = tasks(job, |rows| match way(rows) {
+        Way::Few => (few, rows),
+        Way::Many => (width, ROW_CHUNK),
+        #[cfg(target_arch = "x86_64")]
+        Way::Tiles => (few.min(amx::BLOCKS), ROW_CHUNK),
+    });
+    pool::run(tasks.len(), |index| {
+        let (rows, task) = (&rows, &tasks[index]);
+        match way(task.rows.len()) {
+            Way::Few => level.run(Few { job, out, rows, task }),
+            Way::Many => (0..task.blocks.len().div_ceil(width)).for_each(|part| {
+                let blocks = chunk(part, width, task.blocks.len());
+                let blocks = task.blocks.start + blocks.start..task.blocks.start + blocks.end;
+                level.run(Many { job, out, rows, task: &Task { blocks, rows: task.rows.clone(), ..*task } });
+            }),
+            #[cfg(target_arch = "x86_64")]
+            Way::Tiles => level.run(amx::Product { job, out, rows, task }),
+        }
     });
 }
 
-/// What a tile needs to know of the weights.
-#[derive(Clone, Copy)]
-pub(super) struct Shape {
-    /// Groups to go through.
-    pub groups: usize,
-    /// 32 inputs each, in a group.
-    pub parts: usize,
-    /// Bytes of a group's 16 scales; its biases take as many.
-    pub scale_bytes: usize,
-    pub group_bytes: usize,
-}
-
-impl Shape {
-    pub fn bytes(&self) -> usize {
-        self.groups * self.group_bytes
-    }
+/// How some rows are multiplied, by their number.
+enum Way {
+    Few,
+    Many,
+    #[cfg(target_arch = "x86_64")]
+    Tiles,
 }
 
 /// Adds to `acc` the products of `R` rows with `C` blocks of weights over `shape.groups` groups.
@@ -74,7 +70,7 @@ impl Shape {
 /// # Safety
 /// The blocks hold these groups and the tile as many inputs of `R` rows.
 #[inline(always)]
-unsafe fn tile<S: Simd, const R: usize, const C: usize, const KIND: u8, const FLOAT: u8>(
+unsafe fn tile<S: Simd, const R: usize, const C: usize, const KIND: u8, const NUMBERS: u8>(
     s: S,
     mut weights: [*const u8; C],
     shape: Shape,
@@ -86,12 +82,11 @@ unsafe fn tile<S: Simd, const R: usize, const C: usize, const KIND: u8, const FL
         unsafe {
             let (mut scales, mut biases) = ([s.zero(); C], [s.zero(); C]);
             for c in 0..C {
-                scales[c] = load::<S, FLOAT>(s, weights[c]);
-                biases[c] = load::<S, FLOAT>(s, weights[c].add(shape.scale_bytes));
+                (scales[c], biases[c]) = shape.numbers::<S, NUMBERS>(s, weights[c]);
             }
             for part in 0..shape.parts {
                 let index = group * shape.parts + part;
-                let quants = weights.map(|w| w.add(2 * shape.scale_bytes + part * kind::bytes(KIND)));
+                let quants = weights.map(|w| w.add(shape.head_bytes + part * kind::bytes(KIND)));
                 if C == 1 {
                     // Packed weights come from memory, and past the end of a page no processor looks ahead by itself.
                     for line in (0..kind::bytes(KIND)).step_by(64) {
@@ -117,26 +112,12 @@ unsafe fn tile<S: Simd, const R: usize, const C: usize, const KIND: u8, const FL
     }
 }
 
-/// # Safety
-/// 16 numbers of the format can be read.
-#[inline(always)]
-unsafe fn load<S: Simd, const FLOAT: u8>(s: S, from: *const u8) -> S::F {
-    // SAFETY: the caller's promise.
-    unsafe {
-        match FLOAT {
-            F16 => s.load_f16(from.cast()),
-            BF16 => s.load_bf16(from.cast()),
-            _ => s.load(from.cast()),
-        }
-    }
-}
-
 /// A few rows: the packed weights are read once, as they lie.
 struct Few<'a> {
-    op: &'a Matmul<'a>,
+    job: &'a Job<'a>,
     out: &'a Output<'a>,
     rows: &'a Quantized,
-    blocks: std::ops::Range<usize>,
+    task: &'a Task,
 }
 
 impl Kernel for Few<'_> {
@@ -144,36 +125,49 @@ impl Kernel for Few<'_> {
 
     #[inline(always)]
     fn run<S: Simd>(self, s: S) {
-        let Format::Affine { bits, scales, .. } = self.op.packed.format else { unreachable!("affine weights only") };
-        match (bits, scales) {
-            (4, Float::F16) => self.blocks_of::<S, { kind::NIBBLES }, F16>(s),
-            (4, Float::BF16) => self.blocks_of::<S, { kind::NIBBLES }, BF16>(s),
-            (4, Float::F32) => self.blocks_of::<S, { kind::NIBBLES }, F32>(s),
-            (_, Float::F16) => self.blocks_of::<S, { kind::BYTES }, F16>(s),
-            (_, Float::BF16) => self.blocks_of::<S, { kind::BYTES }, BF16>(s),
-            (_, Float::F32) => self.blocks_of::<S, { kind::BYTES }, F32>(s),
+        let packed = self.job.packed;
+        let shape = Shape::packed(packed);
+        match (packed.kind().expect("integers"), shape.numbers) {
+            (kind::NIBBLES, F16) => self.blocks_of::<S, { kind::NIBBLES }, F16>(s, shape),
+            (kind::NIBBLES, BF16) => self.blocks_of::<S, { kind::NIBBLES }, BF16>(s, shape),
+            (kind::NIBBLES, _) => self.blocks_of::<S, { kind::NIBBLES }, F32>(s, shape),
+            (kind::BYTES, F16) => self.blocks_of::<S, { kind::BYTES }, F16>(s, shape),
+            (kind::BYTES, BF16) => self.blocks_of::<S, { kind::BYTES }, BF16>(s, shape),
+            (kind::BYTES, _) => self.blocks_of::<S, { kind::BYTES }, F32>(s, shape),
+            (kind::TWO, _) => self.blocks_of::<S, { kind::TWO }, ANY>(s, shape),
+            (kind::THREE, _) => self.blocks_of::<S, { kind::THREE }, ANY>(s, shape),
+            (kind::FIVE, _) => self.blocks_of::<S, { kind::FIVE }, ANY>(s, shape),
+            (kind::SIX, _) => self.blocks_of::<S, { kind::SIX }, ANY>(s, shape),
+            (kind::E2M1, _) => self.blocks_of::<S, { kind::E2M1 }, E8M0>(s, shape),
+            (_, _) => self.blocks_of::<S, { kind::E2M1_16 }, E4M3>(s, shape),
         }
     }
 }
 
 impl Few<'_> {
     #[inline(always)]
-    fn blocks_of<S: Simd, const KIND: u8, const FLOAT: u8>(self, s: S) {
-        let m = self.op.x.count;
-        for block in self.blocks.clone() {
-            let mut row = 0;
-            while row < m {
-                let rows = (m - row).min(S::DECODE_ROWS);
-                let Few { op, out, rows: x, .. } = self;
+    fn blocks_of<S: Simd, const KIND: u8, const NUMBERS: u8>(self, s: S, shape: Shape) {
+        let Few { job, out, rows: x, task } = self;
+        // What is looked ahead for afterwards begins further on.
+        let first = job.matrix(task.matrix)[task.blocks.start * job.packed.block_bytes()..].as_ptr();
+        for line in (0..AHEAD).step_by(64) {
+            s.prefetch(first.wrapping_add(line));
+        }
+        for block in task.blocks.clone() {
+            let weights = &job.matrix(task.matrix)[block * job.packed.block_bytes()..];
+            let mut row = task.rows.start;
+            while row < task.rows.end {
+                // No tile goes past a band of rows.
+                let rows = (task.rows.end - row).min(BAND - row % BAND).min(S::DECODE_ROWS);
                 match rows {
-                    1 => s.call(FewTile::<1, KIND, FLOAT> { op, out, x, block, row }),
-                    2 => s.call(FewTile::<2, KIND, FLOAT> { op, out, x, block, row }),
-                    3 => s.call(FewTile::<3, KIND, FLOAT> { op, out, x, block, row }),
-                    4 => s.call(FewTile::<4, KIND, FLOAT> { op, out, x, block, row }),
-                    5 => s.call(FewTile::<5, KIND, FLOAT> { op, out, x, block, row }),
-                    6 => s.call(FewTile::<6, KIND, FLOAT> { op, out, x, block, row }),
-                    7 => s.call(FewTile::<7, KIND, FLOAT> { op, out, x, block, row }),
-                    _ => s.call(FewTile::<8, KIND, FLOAT> { op, out, x, block, row }),
+                    1 => s.call(FewTile::<1, KIND, NUMBERS> { weights, shape, out, x, block, row }),
+                    2 => s.call(FewTile::<2, KIND, NUMBERS> { weights, shape, out, x, block, row }),
+                    3 => s.call(FewTile::<3, KIND, NUMBERS> { weights, shape, out, x, block, row }),
+                    4 => s.call(FewTile::<4, KIND, NUMBERS> { weights, shape, out, x, block, row }),
+                    5 => s.call(FewTile::<5, KIND, NUMBERS> { weights, shape, out, x, block, row }),
+                    6 => s.call(FewTile::<6, KIND, NUMBERS> { weights, shape, out, x, block, row }),
+                    7 => s.call(FewTile::<7, KIND, NUMBERS> { weights, shape, out, x, block, row }),
+                    _ => s.call(FewTile::<8, KIND, NUMBERS> { weights, shape, out, x, block, row }),
                 }
                 row += rows;
             }
@@ -181,16 +175,17 @@ impl Few<'_> {
     }
 }
 
-/// `R` rows from `row` on times one block.
-struct FewTile<'a, const R: usize, const KIND: u8, const FLOAT: u8> {
-    op: &'a Matmul<'a>,
+/// `R` rows from `row` on times one block, with which `weights` begin.
+struct FewTile<'a, const R: usize, const KIND: u8, const NUMBERS: u8> {
+    weights: &'a [u8],
+    shape: Shape,
     out: &'a Output<'a>,
     x: &'a Quantized,
     block: usize,
     row: usize,
 }
 
-impl<const R: usize, const KIND: u8, const FLOAT: u8> Kernel for FewTile<'_, R, KIND, FLOAT> {
+impl<const R: usize, const KIND: u8, const NUMBERS: u8> Kernel for FewTile<'_, R, KIND, NUMBERS> {
     type Out = ();
 
     #[inline(always)]
@@ -198,34 +193,17 @@ impl<const R: usize, const KIND: u8, const FLOAT: u8> Kernel for FewTile<'_, R, 
         if R > S::DECODE_ROWS {
             unreachable!("no tile has more rows");
         }
-        let FewTile { op, out, x, block, row } = self;
-        let weights = op.data[block * op.packed.block_bytes()..].as_ptr();
+        let FewTile { weights, shape, out, x, block, row } = self;
         let mut acc = [[s.zero(); 1]; R];
         // SAFETY: the block's bytes are there (`matmul` checked the length), as are `R` rows from `row` on; block and
         // rows are this task's.
         unsafe {
-            tile::<S, R, 1, KIND, FLOAT>(s, [weights], packed_shape(op.packed), x.tile(row, 0), &mut acc);
+            tile::<S, R, 1, KIND, NUMBERS>(s, [weights.as_ptr()], shape, x.tile(row, 0), &mut acc);
             for (r, acc) in acc.into_iter().enumerate() {
                 out.put(s, row + r, block, acc[0]);
             }
         }
     }
-}
-
-pub(super) fn packed_shape(packed: &Packed) -> Shape {
-    let Format::Affine { group, scales, .. } = packed.format else { unreachable!("affine weights only") };
-    Shape {
-        groups: packed.k / group,
-        parts: group / 32,
-        scale_bytes: LANES * scales.bytes(),
-        group_bytes: packed.group_bytes(),
-    }
-}
-
-/// The shape of `inputs` of a block's inputs once unpacked: a byte for each weight, numbers in f32.
-pub(super) fn panel_shape(packed: &Packed, inputs: usize) -> Shape {
-    let Format::Affine { group, .. } = packed.format else { unreachable!("affine weights only") };
-    Shape { groups: inputs / group, parts: group / 32, scale_bytes: LANES * 4, group_bytes: LANES * (8 + group) }
 }
 
 struct TileBlocks;
@@ -240,11 +218,10 @@ impl Kernel for TileBlocks {
 
 /// Many rows: the weights of one or two blocks are unpacked, a panel of inputs at a time, and all rows pass over them.
 struct Many<'a> {
-    op: &'a Matmul<'a>,
+    job: &'a Job<'a>,
     out: &'a Output<'a>,
     rows: &'a Quantized,
-    blocks: std::ops::Range<usize>,
-    chunk: std::ops::Range<usize>,
+    task: &'a Task,
 }
 
 impl Kernel for Many<'_> {
@@ -252,10 +229,14 @@ impl Kernel for Many<'_> {
 
     #[inline(always)]
     fn run<S: Simd>(self, s: S) {
-        let Format::Affine { bits, .. } = self.op.packed.format else { unreachable!("affine weights only") };
-        match (bits, self.blocks.len()) {
-            (4, 1) => self.panels::<S, 1, { kind::SMALL_BYTES }>(s),
-            (4, _) => self.panels::<S, 2, { kind::SMALL_BYTES }>(s),
+        let kind = self.job.packed.kind().expect("integers");
+        match (kind::unpacked(kind), self.task.blocks.len()) {
+            (kind::SMALL_BYTES, 1) => self.panels::<S, 1, { kind::SMALL_BYTES }>(s),
+            (kind::SMALL_BYTES, _) => self.panels::<S, 2, { kind::SMALL_BYTES }>(s),
+            (kind::MIDDLE_BYTES, 1) => self.panels::<S, 1, { kind::MIDDLE_BYTES }>(s),
+            (kind::MIDDLE_BYTES, _) => self.panels::<S, 2, { kind::MIDDLE_BYTES }>(s),
+            (kind::MIDDLE_BYTES_16, 1) => self.panels::<S, 1, { kind::MIDDLE_BYTES_16 }>(s),
+            (kind::MIDDLE_BYTES_16, _) => self.panels::<S, 2, { kind::MIDDLE_BYTES_16 }>(s),
             (_, 1) => self.panels::<S, 1, { kind::BYTES }>(s),
             (_, _) => self.panels::<S, 2, { kind::BYTES }>(s),
         }
@@ -268,29 +249,29 @@ impl Many<'_> {
         if C > S::INT_TILE.1 {
             unreachable!("no tile has more blocks");
         }
-        let packed = self.op.packed;
-        let source = packed_shape(packed);
-        let whole = panel_shape(packed, PANEL);
-        let mut unpacked = Scratch::<u8>::new(C * whole.bytes());
-        let mut sums = Scratch::<f32>::new(self.chunk.len() * C * LANES);
+        let packed = self.job.packed;
+        let (kind, group) = (packed.kind().expect("integers"), packed.group());
+        let source = Shape::packed(packed);
+        let whole = source.unpacked(PANEL / group, group);
+        let stride = whole.groups * whole.group_bytes;
+        let mut unpacked = Scratch::<u8>::new(C * stride);
+        let mut sums = Scratch::<f32>::new(self.task.rows.len() * C * LANES);
         sums.fill(0.0);
         for first in (0..packed.k).step_by(PANEL) {
-            let shape = panel_shape(packed, PANEL.min(packed.k - first));
-            for (c, panel) in unpacked.chunks_exact_mut(whole.bytes()).enumerate() {
-                let start =
-                    (self.blocks.start + c) * packed.block_bytes() + first / self.rows.group * source.group_bytes;
-                let from = &self.op.data[start..][..shape.groups * source.group_bytes];
-                unpack(s, packed.format, source, from, panel, shape.group_bytes);
+            let shape = Shape { groups: (packed.k - first).min(PANEL) / group, ..whole };
+            for (c, to) in unpacked.chunks_exact_mut(stride).enumerate() {
+                let start = (self.task.blocks.start + c) * packed.block_bytes() + first / group * source.group_bytes;
+                let from = &self.job.matrix(self.task.matrix)[start..][..shape.groups * source.group_bytes];
+                for_kind!(s, kind, Unpack { shape: source, from, to, to_shape: shape });
             }
-            let stride = whole.bytes();
             // SAFETY: the buffer holds C panels.
             let weights = std::array::from_fn(|c| unsafe { unpacked.as_ptr().add(c * stride) });
             self.pass::<S, C, KIND>(s, weights, shape, first, &mut sums);
         }
-        for (row, sums) in self.chunk.clone().zip(sums.chunks_exact(C * LANES)) {
+        for (row, sums) in self.task.rows.clone().zip(sums.chunks_exact(C * LANES)) {
             for c in 0..C {
                 // SAFETY: these blocks and rows are this task's.
-                unsafe { self.out.put(s, row, self.blocks.start + c, s.read(&sums[c * LANES..])) }
+                unsafe { self.out.put(s, row, self.task.blocks.start + c, s.read(&sums[c * LANES..])) }
             }
         }
     }
@@ -306,10 +287,10 @@ impl Many<'_> {
         sums: &mut [f32],
     ) {
         let mut row = 0;
-        while row < self.chunk.len() {
-            // No tile goes past a band of rows, where chunks begin.
-            let rows = (self.chunk.len() - row).min(BAND - row % BAND).min(S::INT_TILE.0);
-            let tile = self.rows.tile(self.chunk.start + row, input);
+        while row < self.task.rows.len() {
+            let first = self.task.rows.start + row;
+            let rows = (self.task.rows.len() - row).min(BAND - first % BAND).min(S::INT_TILE.0);
+            let tile = self.rows.tile(first, input);
             let sums = &mut sums[row * C * LANES..][..rows * C * LANES];
             // The panel holds the shape's groups, the quantized rows as many inputs from `input` on.
             match rows {
@@ -354,35 +335,6 @@ impl<const R: usize, const C: usize, const KIND: u8> Kernel for AddTile<'_, R, C
             for c in 0..C {
                 s.write(&mut self.sums[(r * C + c) * LANES..], acc[r][c]);
             }
-        }
-    }
-}
-
-/// Writes groups with f32 scales and a byte for each weight.
-#[inline(always)]
-pub(super) fn unpack<S: Simd>(s: S, format: Format, source: Shape, from: &[u8], to: &mut [u8], to_bytes: usize) {
-    let Format::Affine { bits, scales, .. } = format else { unreachable!("affine weights only") };
-    for (from, to) in from.chunks_exact(source.group_bytes).zip(to.chunks_exact_mut(to_bytes)) {
-        let (numbers, quants) = from.split_at(2 * source.scale_bytes);
-        let (to_numbers, to_quants) = to.split_at_mut(2 * LANES * 4);
-        for (from, to) in numbers.chunks_exact(source.scale_bytes).zip(to_numbers.chunks_exact_mut(LANES * 4)) {
-            // SAFETY: 16 numbers of the format are read, 16 f32 written.
-            unsafe {
-                let numbers = match scales {
-                    Float::F16 => load::<S, F16>(s, from.as_ptr()),
-                    Float::BF16 => load::<S, BF16>(s, from.as_ptr()),
-                    Float::F32 => load::<S, F32>(s, from.as_ptr()),
-                };
-                s.store(to.as_mut_ptr().cast(), numbers);
-            }
-        }
-        if bits == 8 {
-            to_quants.copy_from_slice(quants);
-            continue;
-        }
-        for (from, to) in quants.chunks_exact(64).zip(to_quants.chunks_exact_mut(128)) {
-            // SAFETY: 64 bytes are read and 128 written.
-            unsafe { s.split_nibbles(from.as_ptr(), to.as_mut_ptr()) }
         }
     }
 }

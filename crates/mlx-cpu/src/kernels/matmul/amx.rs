@@ -1,99 +1,102 @@
 //! Affine weights times quantized activations on AMX: 16 rows and 16 outputs at a time, 32 inputs after 32 inputs, and
 //! behind each product the very float operations of `affine::tile`.
 
-use std::ops::Range;
-
 use super::{
-    Matmul, Output,
-    affine::{PANEL, Shape, packed_shape, panel_shape, unpack},
-    blocks_a_task,
+    Job, Output, Task,
+    affine::PANEL,
+    group::{Shape, Unpack, for_kind},
     quantize::{BAND, Quantized, Tile, join},
 };
 use crate::kernels::{
-    level::{Kernel, Level},
-    pool,
-    rows::chunk,
+    level::Kernel,
     scratch::Scratch,
     simd::{
         LANES, Simd,
         amx::{Factors, Tiles},
-        avx512::Avx512,
+        kind,
     },
 };
 
 /// From this many rows on tiles are faster than vectors: while tiles are in use, a core does half as many vector
 /// operations, and one more row than a tile has costs most of another.
 pub(super) const LEAST_ROWS: usize = 20;
-/// Rows of a task, whole bands: its weights are unpacked once for them.
-const ROW_CHUNK: usize = 256;
 /// Most blocks of a task: a panel of them stays in the second-level cache while the bands pass.
-const BLOCKS: usize = 8;
+pub(super) const BLOCKS: usize = 8;
 /// Bytes of 32 weights of 16 outputs, unpacked.
 const PART: usize = 32 * LANES;
 
-pub(super) fn multiply(op: &Matmul, out: &Output, rows: &Quantized, level: Level) {
-    assert_eq!(level, Level::Amx);
-    let (m, blocks) = (op.x.count, op.packed.blocks());
-    let size = blocks_a_task(blocks, op.packed.block_bytes(), pool::threads()).min(BLOCKS);
-    let chunks = m.div_ceil(ROW_CHUNK);
-    pool::run(blocks.div_ceil(size) * chunks, |task| {
-        let (blocks, chunk) = (chunk(task / chunks, size, blocks), chunk(task % chunks, ROW_CHUNK, m));
-        // SAFETY: the level is AMX, which comes with AVX-512.
-        unsafe { Avx512::new() }.call(Task { op, out, rows, blocks, chunk });
-    });
+/// Some blocks times some rows, a panel of inputs after the other. For the level AMX.
+pub(super) struct Product<'a> {
+    pub job: &'a Job<'a>,
+    pub out: &'a Output<'a>,
+    pub rows: &'a Quantized,
+    pub task: &'a Task,
 }
 
-/// Some blocks times some bands, a panel of inputs after the other.
-struct Task<'a> {
-    op: &'a Matmul<'a>,
-    out: &'a Output<'a>,
-    rows: &'a Quantized,
-    blocks: Range<usize>,
-    chunk: Range<usize>,
-}
-
-impl Kernel for Task<'_> {
+impl Kernel for Product<'_> {
     type Out = ();
 
     #[inline(always)]
     fn run<S: Simd>(self, s: S) {
-        let packed = self.op.packed;
-        let source = packed_shape(packed);
-        let blocks = self.blocks.len();
-        let mut weights = Scratch::<u8>::new(blocks * panel_shape(packed, PANEL.min(packed.k)).bytes());
+        let Product { job, out, rows, task } = self;
+        let packed = job.packed;
+        let (kind, group, blocks) = (packed.kind().expect("integers"), packed.group(), task.blocks.len());
+        let source = Shape::packed(packed);
+        let whole = source.unpacked(PANEL.min(packed.k) / group, group);
+        let mut weights = Scratch::<u8>::new(blocks * whole.groups * whole.group_bytes);
         // For each band [blocks, rows, 16].
-        let mut sums = Scratch::<f32>::new(self.chunk.len() * blocks * LANES);
+        let mut sums = Scratch::<f32>::new(task.rows.len() * blocks * LANES);
         sums.fill(0.0);
-        // SAFETY: the level is AMX, as `multiply` checked; a task runs on one thread and starts no other there.
-        let mut tiles = unsafe { Tiles::new(BAND.min(self.chunk.len())) };
+        // SAFETY: the level is AMX, for which alone `affine` comes here; a task starts no other on its thread.
+        let mut tiles = unsafe { Tiles::new(BAND.min(task.rows.len())) };
         let mut products = [const { Products([0; 2 * BAND * LANES]) }; 2];
         for first in (0..packed.k).step_by(PANEL) {
-            let shape = panel_shape(packed, PANEL.min(packed.k - first));
-            for (block, panel) in self.blocks.clone().zip(weights.chunks_exact_mut(shape.bytes())) {
-                let start = block * packed.block_bytes() + first / self.rows.group * source.group_bytes;
-                let from = &self.op.data[start..][..shape.groups * source.group_bytes];
-                unpack(s, packed.format, source, from, panel, shape.group_bytes);
+            let shape = Shape { groups: (packed.k - first).min(PANEL) / group, ..whole };
+            let panel_bytes = shape.groups * shape.group_bytes;
+            for (block, to) in task.blocks.clone().zip(weights.chunks_exact_mut(panel_bytes)) {
+                let start = block * packed.block_bytes() + first / group * source.group_bytes;
+                let from = &job.matrix(task.matrix)[start..][..shape.groups * source.group_bytes];
+                for_kind!(s, kind, Unpack { shape: source, from, to, to_shape: shape });
             }
-            for (row, sums) in self.chunk.clone().step_by(BAND).zip(sums.chunks_mut(BAND * blocks * LANES)) {
-                let rows = self.rows.tile(row, first);
-                tiles.resize(rows.rows);
+            let mut at = 0;
+            for (row, count) in bands(task) {
+                let tile = rows.tile(row, first);
+                tiles.resize(count);
                 let (weights, tiles, products) = (&weights[..], &mut tiles, &mut products);
-                multiply_band(s, Band { weights, shape, rows, sums, tiles, products });
+                let sums = &mut sums[at..at + count * blocks * LANES];
+                at += sums.len();
+                multiply_band(s, count, Band { weights, shape, rows: tile, sums, tiles, products });
             }
         }
-        for (row, sums) in self.chunk.clone().step_by(BAND).zip(sums.chunks(BAND * blocks * LANES)) {
-            let rows = sums.len() / (blocks * LANES);
-            for (index, sums) in sums.chunks_exact(LANES).enumerate() {
+        let mut at = 0;
+        for (row, count) in bands(task) {
+            for (index, sums) in sums[at..at + count * blocks * LANES].chunks_exact(LANES).enumerate() {
                 // SAFETY: these blocks and rows are this task's.
-                unsafe { self.out.put(s, row + index % rows, self.blocks.start + index / rows, s.read(sums)) }
+                unsafe { out.put(s, row + index % count, task.blocks.start + index / count, s.read(sums)) }
             }
+            at += count * blocks * LANES;
         }
     }
 }
 
+/// The task's rows by the bands they lie in: the first of each and how many.
+#[inline(always)]
+fn bands(task: &Task) -> impl Iterator<Item = (usize, usize)> {
+    let end = task.rows.end;
+    let count = move |row: usize| (BAND - row % BAND).min(end - row);
+    let mut row = task.rows.start;
+    std::iter::from_fn(move || {
+        let first = row;
+        (first < end).then(|| {
+            row += count(first);
+            (first, row - first)
+        })
+    })
+}
+
 /// Blocks times a band. Whoever makes one sees to it that they hold what the shape says.
 struct Band<'a> {
-    /// Each block as `unpack` wrote it.
+    /// Each block as [`Unpack`] wrote it.
     weights: &'a [u8],
     shape: Shape,
     rows: Tile,
@@ -104,19 +107,19 @@ struct Band<'a> {
 }
 
 #[inline(always)]
-fn multiply_band<S: Simd>(s: S, band: Band) {
+fn multiply_band<S: Simd>(s: S, count: usize, band: Band) {
     macro_rules! with_rows {
         ($($rows:literal)*) => {
-            match band.rows.rows {
+            match count {
                 $($rows => s.call(RowsOf::<$rows>(band)),)*
-                rows => unreachable!("a band of {rows} rows"),
+                count => unreachable!("{count} rows of a band"),
             }
         };
     }
     with_rows!(1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16)
 }
 
-/// A band of `R` rows, whose sums of one block are kept in registers.
+/// `R` rows of a band, whose sums of one block are kept in registers.
 struct RowsOf<'a, const R: usize>(Band<'a>);
 
 impl<const R: usize> Kernel for RowsOf<'_, R> {
@@ -146,7 +149,7 @@ impl<const R: usize> Kernel for RowsOf<'_, R> {
                             acc[r] = s.fma(s.mul(dots, s.splat(rows.scale(r, index))), scales, acc[r]);
                         }
                     }
-                    let biases = s.load(numbers.add(shape.scale_bytes).cast());
+                    let biases = s.load(numbers.add(LANES * 4).cast());
                     for r in 0..R {
                         acc[r] = s.fma(biases, s.splat(rows.total(r, group)), acc[r]);
                     }
@@ -192,7 +195,8 @@ impl<'a> Pipeline<'a> {
         rows: Tile,
     ) -> Self {
         let left = blocks * shape.groups * shape.parts;
-        let factors = Factors { digits: rows.digits(0), weights: weights[2 * shape.scale_bytes..].as_ptr() };
+        let weights = weights[shape.head_bytes..].as_ptr();
+        let factors = Factors { digits: rows.digits(0), weights };
         let mut pipeline =
             Pipeline { tiles, products, taken: 0, left, factors, part: 0, part_of_block: 0, shape, rows };
         // SAFETY: the caller's promise.
@@ -245,7 +249,7 @@ impl<'a> Pipeline<'a> {
         let mut step = PART;
         if self.part == self.shape.parts {
             // The scales and biases of the next group.
-            step += 2 * self.shape.scale_bytes;
+            step += self.shape.head_bytes;
             self.part = 0;
         }
         if self.part_of_block == self.shape.groups * self.shape.parts {

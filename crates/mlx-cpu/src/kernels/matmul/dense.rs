@@ -1,32 +1,35 @@
-//! f32 activations times f32 weights: dense weights, and the exact mode of affine ones. Weights become f32 a panel of
-//! inputs at a time, in the first-level cache, and all rows pass over them.
+//! f32 activations times f32 weights: dense weights, the exact mode of all others, and mxfp8, whose weights are no
+//! integers. Weights become f32 a panel of inputs at a time, in the first-level cache, and all rows pass over them.
 
-use super::{AHEAD, Matmul, Output, blocks_a_task};
+use super::{
+    AHEAD, Job, Output, Task as Share, blocks_a_task,
+    direct::{self, Direct},
+    group::{ANY, Shape, for_kind},
+    tasks,
+};
 use crate::kernels::{
     level::{Kernel, Level},
-    pack::{Float, Format},
+    pack::{Float, Format, Packed},
     pool,
-    rows::chunk,
     scratch::Scratch,
-    simd::{LANES, Simd},
+    simd::{LANES, Simd, kind},
 };
 
 /// Inputs of a panel: whole groups of any format.
 const PANEL: usize = 128;
 const ROW_CHUNK: usize = 240;
+/// Up to so many rows floats are not written to a panel.
+const FEW_ROWS: usize = 8;
 
-pub(super) fn multiply(op: &Matmul, out: &Output, level: Level) {
-    let (m, blocks) = (op.x.count, op.packed.blocks());
+pub(super) fn multiply(job: &Job, out: &Output, level: Level) {
+    let blocks = job.segments.len() * job.packed.blocks();
     let width = level.run(TileBlocks);
-    let size = match m {
-        0..=8 => blocks_a_task(blocks, op.packed.block_bytes(), pool::threads()).next_multiple_of(width),
-        _ => width,
-    };
-    let chunks = m.div_ceil(ROW_CHUNK);
-    pool::run(blocks.div_ceil(size) * chunks, |task| {
-        let rows = chunk(task % chunks, ROW_CHUNK, m);
-        let blocks = chunk(task / chunks, size, blocks);
-        level.run(Task { op, out, blocks, rows });
+    let few = blocks_a_task(blocks, job.packed.block_bytes(), pool::threads()).next_multiple_of(direct::BLOCKS);
+    let shares = tasks(job, |rows| if rows <= FEW_ROWS { (few, rows) } else { (width, ROW_CHUNK) });
+    let floats = job.packed.kind().is_none();
+    pool::run(shares.len(), |index| match &shares[index] {
+        task if floats && task.rows.len() <= FEW_ROWS => level.run(Direct { job, out, task }),
+        share => level.run(Task { job, out, share }),
     });
 }
 
@@ -41,10 +44,9 @@ impl Kernel for TileBlocks {
 }
 
 struct Task<'a> {
-    op: &'a Matmul<'a>,
+    job: &'a Job<'a>,
     out: &'a Output<'a>,
-    blocks: std::ops::Range<usize>,
-    rows: std::ops::Range<usize>,
+    share: &'a Share,
 }
 
 impl Kernel for Task<'_> {
@@ -52,9 +54,10 @@ impl Kernel for Task<'_> {
 
     #[inline(always)]
     fn run<S: Simd>(self, s: S) {
-        let mut block = self.blocks.start;
-        while block < self.blocks.end {
-            if S::FLOAT_TILE.1 > 1 && self.blocks.end - block > 1 {
+        let blocks = &self.share.blocks;
+        let mut block = blocks.start;
+        while block < blocks.end {
+            if S::FLOAT_TILE.1 > 1 && blocks.end - block > 1 {
                 self.panels::<S, 2>(s, block);
                 block += 2;
             } else {
@@ -72,24 +75,24 @@ impl Task<'_> {
         if C > S::FLOAT_TILE.1 {
             unreachable!("no tile has more blocks");
         }
-        let packed = self.op.packed;
+        let (packed, x, rows) = (self.job.packed, &self.job.x, &self.share.rows);
         let mut panel = Scratch::<f32>::new(C * PANEL * LANES);
-        let mut sums = Scratch::<f32>::new(self.rows.len() * C * LANES);
+        let mut sums = Scratch::<f32>::new(rows.len() * C * LANES);
         sums.fill(0.0);
         for first in (0..packed.k).step_by(PANEL) {
             let inputs = (packed.k - first).min(PANEL);
             let mut weights = [std::ptr::null::<f32>(); C];
             for (c, panel) in panel.chunks_exact_mut(PANEL * LANES).enumerate() {
-                let bytes = &self.op.data[(block + c) * packed.block_bytes()..][..packed.block_bytes()];
-                weights[c] = unpack(s, packed.format, bytes, first, inputs, panel);
+                let start = (block + c) * packed.block_bytes();
+                let bytes = &self.job.matrix(self.share.matrix)[start..][..packed.block_bytes()];
+                weights[c] = unpack(s, packed, bytes, first, &mut panel[..inputs * LANES]);
             }
             let mut row = 0;
-            while row < self.rows.len() {
-                let left = self.rows.len() - row;
+            while row < rows.len() {
+                let left = rows.len() - row;
                 let sums = &mut sums[row * C * LANES..];
-                let x = self.op.x.data[(self.rows.start + row) * self.op.x.stride + first..].as_ptr();
+                let (stride, x) = (x.stride, x.data[(rows.start + row) * x.stride + first..].as_ptr());
                 // The panels hold `inputs` inputs, `x` as many of each of the rows left.
-                let stride = self.op.x.stride;
                 row += match left.min(S::FLOAT_TILE.0) {
                     12.. => s.call(DenseTile::<12, C> { weights, inputs, x, stride, sums }),
                     6.. => s.call(DenseTile::<6, C> { weights, inputs, x, stride, sums }),
@@ -99,7 +102,7 @@ impl Task<'_> {
                 };
             }
         }
-        for (row, sums) in self.rows.clone().zip(sums.chunks_exact(C * LANES)) {
+        for (row, sums) in rows.clone().zip(sums.chunks_exact(C * LANES)) {
             for c in 0..C {
                 // SAFETY: these blocks and rows are this task's.
                 unsafe { self.out.put(s, row, block + c, s.read(&sums[c * LANES..])) }
@@ -158,69 +161,101 @@ impl<const R: usize, const C: usize> Kernel for DenseTile<'_, R, C> {
     }
 }
 
-/// The `inputs` inputs of a block from `first` on as f32: where they lie, or written to `panel`.
+/// The inputs of a block from `first` on as f32, as many as fit into `panel`: where they lie, or written there.
 #[inline(always)]
-fn unpack<S: Simd>(s: S, format: Format, block: &[u8], first: usize, inputs: usize, panel: &mut [f32]) -> *const f32 {
-    let panel = &mut panel[..inputs * LANES];
-    match format {
+fn unpack<S: Simd>(s: S, packed: &Packed, block: &[u8], first: usize, panel: &mut [f32]) -> *const f32 {
+    let inputs = panel.len() / LANES;
+    match packed.format {
         Format::Dense(Float::F32) => return block[first * LANES * 4..][..inputs * LANES * 4].as_ptr().cast(),
         Format::Dense(float) => {
             let halves = &block[first * LANES * 2..][..inputs * LANES * 2];
             for (from, to) in halves.chunks_exact(LANES * 2).zip(panel.chunks_exact_mut(LANES)) {
                 s.prefetch(from.as_ptr().wrapping_add(AHEAD));
                 // SAFETY: 16 numbers of two bytes are there.
-                s.write(to, unsafe { load(s, float, from) });
+                let values = unsafe {
+                    match float {
+                        Float::BF16 => s.load_bf16(from.as_ptr().cast()),
+                        _ => s.load_f16(from.as_ptr().cast()),
+                    }
+                };
+                s.write(to, values);
             }
         }
-        Format::Affine { bits, group, scales } => {
-            let numbers = LANES * scales.bytes();
-            let bytes = 2 * numbers + LANES * group * bits / 8;
+        _ => {
+            let (group, bytes) = (packed.group(), packed.group_bytes());
             let groups = &block[first / group * bytes..][..inputs / group * bytes];
-            for (from, to) in groups.chunks_exact(bytes).zip(panel.chunks_exact_mut(group * LANES)) {
-                // SAFETY: 16 scales and 16 biases begin the group.
-                let (scale, bias) = unsafe { (load(s, scales, from), load(s, scales, &from[numbers..])) };
-                unpack_group(s, bits, scale, bias, &from[2 * numbers..], to);
+            match packed.kind() {
+                Some(kind) => for_kind!(s, kind, UnpackIntegers { shape: Shape::packed(packed), groups, panel }),
+                None => s.call(UnpackMxfp8 { groups, panel }),
             }
         }
     }
     panel.as_ptr()
 }
 
-/// # Safety
-/// 16 numbers of the format are in `from`.
-#[inline(always)]
-unsafe fn load<S: Simd>(s: S, float: Float, from: &[u8]) -> S::F {
-    // SAFETY: the caller's promise.
-    unsafe {
-        match float {
-            Float::F16 => s.load_f16(from.as_ptr().cast()),
-            Float::BF16 => s.load_bf16(from.as_ptr().cast()),
-            Float::F32 => s.load(from.as_ptr().cast()),
+/// Writes groups of integers as f32: scale * q + bias, rounded twice.
+struct UnpackIntegers<'a, const KIND: u8> {
+    shape: Shape,
+    groups: &'a [u8],
+    panel: &'a mut [f32],
+}
+
+impl<const KIND: u8> Kernel for UnpackIntegers<'_, KIND> {
+    type Out = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, s: S) {
+        let inputs = kind::inputs(KIND);
+        let mut parts = self.panel.chunks_exact_mut(inputs * LANES);
+        let mut bytes = [0; 32 * LANES];
+        for group in self.groups.chunks_exact(self.shape.group_bytes) {
+            let (head, quants) = group.split_at(self.shape.head_bytes);
+            // SAFETY: the head is there.
+            let (scale, bias) = unsafe { self.shape.numbers::<S, ANY>(s, head.as_ptr()) };
+            let value = |q: S::F| s.add(s.mul(scale, q), bias);
+            for (quants, to) in quants.chunks_exact(kind::bytes(KIND)).zip(&mut parts) {
+                s.prefetch(quants.as_ptr().wrapping_add(AHEAD));
+                // SAFETY: the kind's bytes are there, and room for a byte of each weight.
+                unsafe { s.unpack::<KIND>(quants.as_ptr(), bytes.as_mut_ptr()) };
+                for (line, to) in bytes.chunks_exact(64).zip(to.chunks_exact_mut(4 * LANES)) {
+                    // SAFETY: 64 bytes are there.
+                    let words = unsafe { s.load_u32(line.as_ptr()) };
+                    s.write(to, value(s.bits_to_f32::<0>(words, 255)));
+                    s.write(&mut to[LANES..], value(s.bits_to_f32::<8>(words, 255)));
+                    s.write(&mut to[2 * LANES..], value(s.bits_to_f32::<16>(words, 255)));
+                    s.write(&mut to[3 * LANES..], value(s.bits_to_f32::<24>(words, 255)));
+                }
+            }
         }
     }
 }
 
-#[inline(always)]
-fn unpack_group<S: Simd>(s: S, bits: usize, scale: S::F, bias: S::F, quants: &[u8], to: &mut [f32]) {
-    let value = |q: S::F| s.add(s.mul(scale, q), bias);
-    let inputs = 32 / bits;
-    for (line, to) in quants.chunks_exact(64).zip(to.chunks_exact_mut(inputs * LANES)) {
-        // SAFETY: 64 bytes are there.
-        let words = unsafe { s.load_u32(line.as_ptr()) };
-        if bits == 8 {
-            s.write(to, value(s.bits_to_f32::<0>(words, 255)));
-            s.write(&mut to[LANES..], value(s.bits_to_f32::<8>(words, 255)));
-            s.write(&mut to[2 * LANES..], value(s.bits_to_f32::<16>(words, 255)));
-            s.write(&mut to[3 * LANES..], value(s.bits_to_f32::<24>(words, 255)));
-        } else {
-            s.write(to, value(s.bits_to_f32::<0>(words, 15)));
-            s.write(&mut to[LANES..], value(s.bits_to_f32::<8>(words, 15)));
-            s.write(&mut to[2 * LANES..], value(s.bits_to_f32::<16>(words, 15)));
-            s.write(&mut to[3 * LANES..], value(s.bits_to_f32::<24>(words, 15)));
-            s.write(&mut to[4 * LANES..], value(s.bits_to_f32::<4>(words, 15)));
-            s.write(&mut to[5 * LANES..], value(s.bits_to_f32::<12>(words, 15)));
-            s.write(&mut to[6 * LANES..], value(s.bits_to_f32::<20>(words, 15)));
-            s.write(&mut to[7 * LANES..], value(s.bits_to_f32::<28>(words, 15)));
+/// Writes groups of mxfp8 as f32.
+struct UnpackMxfp8<'a> {
+    groups: &'a [u8],
+    panel: &'a mut [f32],
+}
+
+impl Kernel for UnpackMxfp8<'_> {
+    type Out = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, s: S) {
+        /// Inputs of a group.
+        const GROUP: usize = 32;
+        for (group, to) in self.groups.chunks_exact(LANES * (1 + GROUP)).zip(self.panel.chunks_exact_mut(GROUP * LANES))
+        {
+            // SAFETY: 16 scales begin the group, and 16 codes follow for each input.
+            unsafe {
+                let scale = s.load_e8m0(group.as_ptr());
+                for (i, to) in to.chunks_exact_mut(LANES).enumerate() {
+                    let from = group.as_ptr().add(LANES * (1 + i));
+                    if i % 4 == 0 {
+                        s.prefetch(from.wrapping_add(AHEAD));
+                    }
+                    s.write(to, s.mul(s.load_e4m3(from), scale));
+                }
+            }
         }
     }
 }

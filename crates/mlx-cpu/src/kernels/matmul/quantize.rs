@@ -1,5 +1,5 @@
-//! Activations as two int8 each: 32 of a row share a scale, the largest of them / 127; what rounding to that scale
-//! leaves over is kept in 254ths of it. One int8 alone costs an answer of 400 tokens seven of them (SmolLM2 against
+//! Activations as two int8 each: a part of a row, 32 of them (16 where the weights' groups are of 16), shares a scale, the
+//! largest of them / 127; what rounding to that scale leaves over is kept in 254ths of it. One int8 alone costs an answer of 400 tokens seven of them (SmolLM2 against
 //! f32), two cost one or two; decoding waits for memory all the same.
 
 use crate::kernels::{
@@ -7,12 +7,12 @@ use crate::kernels::{
     pool,
     rows::{Rows, chunk},
     scratch::Scratch,
-    simd::{Dot32, LANES, Simd},
+    simd::{Dot32, LANES, Simd, kind},
 };
 
 /// Rows a task quantizes.
 const ROWS: usize = 8;
-/// Rows that lie together: those of one part, 32 inputs, side by side. Rows lying one after the other would, at the
+/// Rows that lie together: those of one part side by side. Rows lying one after the other would, at the
 /// usual widths, all fall into the same sets of the first-level cache; and a tile of AMX is 16 rows.
 pub(super) const BAND: usize = 16;
 /// Steps of the low int8 in one of the high.
@@ -26,11 +26,13 @@ pub(super) struct Quantized {
     k: usize,
     /// Inputs that share a weight scale.
     pub group: usize,
-    /// High and low int8: for each band [k / 32, 2, rows, 32].
+    /// Inputs that share a scale of their own, those of one dot.
+    part: usize,
+    /// High and low int8: for each band [k / part, 2, rows, part].
     q: Scratch<i8>,
-    /// The sums of each 32 of `q`: for each band [k / 32, 2, rows].
+    /// The sums of each part of `q`: for each band [k / part, 2, rows].
     sums: Scratch<i32>,
-    /// For each band [k / 32, rows].
+    /// For each band [k / part, rows].
     scales: Scratch<f32>,
     /// The sums of scale * (high + low / 254) over a weight group: for each band [k / group, rows].
     totals: Scratch<f32>,
@@ -44,19 +46,20 @@ pub(super) struct Tile {
     scales: *const f32,
     totals: *const f32,
     /// Rows of the band.
-    pub rows: usize,
+    rows: usize,
 }
 
 impl Quantized {
-    pub fn new(x: &Rows, group: usize, level: Level) -> Quantized {
+    pub fn new(x: &Rows, group: usize, part: usize, level: Level) -> Quantized {
         let (m, k) = (x.count, x.width);
         let mut rows = Quantized {
             m,
             k,
             group,
+            part,
             q: Scratch::new(2 * m * k),
-            sums: Scratch::new(2 * m * k / 32),
-            scales: Scratch::new(m * k / 32),
+            sums: Scratch::new(2 * m * k / part),
+            scales: Scratch::new(m * k / part),
             totals: Scratch::new(m * k / group),
         };
         let out = Writer {
@@ -68,7 +71,7 @@ impl Quantized {
         pool::run(m.div_ceil(ROWS), |task| {
             let out = &out;
             chunk(task, ROWS, m).for_each(|row| {
-                let place = Place::new(row, m, k);
+                let place = Place::new(row, m, k, part);
                 level.run(QuantizeRow { x: x.row(row), group, place, out });
             });
         });
@@ -78,10 +81,10 @@ impl Quantized {
     /// The rows from `row` to the end of its band and their inputs from `input`, the first of a weight group, on.
     #[inline(always)]
     pub fn tile(&self, row: usize, input: usize) -> Tile {
-        let place = Place::new(row, self.m, self.k);
-        let part = place.part(input / 32);
+        let place = Place::new(row, self.m, self.k, self.part);
+        let part = place.part(place.in_parts(input));
         Tile {
-            q: self.q[64 * part.first + 32 * part.row..].as_ptr(),
+            q: self.q[self.part * (2 * part.first + part.row)..].as_ptr(),
             sums: self.sums[2 * part.first + part.row..].as_ptr(),
             scales: self.scales[part.first + part.row..].as_ptr(),
             totals: self.totals[place.total(input / self.group, self.group)..].as_ptr(),
@@ -99,6 +102,8 @@ struct Place {
     rows: usize,
     /// Its row in the band.
     row: usize,
+    /// Inputs of a part.
+    part: usize,
 }
 
 /// Where a row's part lies, in parts.
@@ -110,13 +115,18 @@ struct Part {
 
 impl Place {
     #[inline(always)]
-    fn new(row: usize, m: usize, k: usize) -> Place {
+    fn new(row: usize, m: usize, k: usize, part: usize) -> Place {
         let first = row / BAND * BAND;
-        Place { before: first * k, rows: BAND.min(m - first), row: row - first }
+        Place { before: first * k, rows: BAND.min(m - first), row: row - first, part }
+    }
+    /// Shifts, where a division would show in a short row.
+    #[inline(always)]
+    fn in_parts(self, inputs: usize) -> usize {
+        if self.part == 32 { inputs / 32 } else { inputs / 16 }
     }
     #[inline(always)]
     fn part(self, index: usize) -> Part {
-        Part { first: self.before / 32 + index * self.rows, row: self.row }
+        Part { first: self.in_parts(self.before) + index * self.rows, row: self.row }
     }
     #[inline(always)]
     fn total(self, index: usize, group: usize) -> usize {
@@ -125,8 +135,8 @@ impl Place {
 }
 
 impl Tile {
-    /// The exact products of 32 weights of 16 outputs of `C` blocks with the inputs `index` of `R` rows, in units of
-    /// the inputs' scale.
+    /// The exact products of a part's weights of 16 outputs of `C` blocks with part `index` of `R` rows, in units of the
+    /// part's scale.
     ///
     /// # Safety
     /// Inside the quantized rows of a band, and the weights are there. So it goes for all that follow.
@@ -140,7 +150,7 @@ impl Tile {
         let plane = |plane: usize| {
             let at = (2 * index + plane) * self.rows;
             // SAFETY: the caller's promise.
-            unsafe { Dot32 { x: self.q.add(32 * at), sums: self.sums.add(at) } }
+            unsafe { Dot32 { x: self.q.add(kind::inputs(KIND) * at), sums: self.sums.add(at) } }
         };
         // SAFETY: the caller's promise.
         let (high, low) =
@@ -154,14 +164,15 @@ impl Tile {
         dots
     }
 
-    /// The digits of the band from inputs `index` on: [parts, 2, rows, 32].
+    /// The high digits of the rows' part `index`, 32 inputs a row, and the low ones.
     #[cfg(target_arch = "x86_64")]
     #[inline(always)]
-    pub fn digits(&self, index: usize) -> *const i8 {
-        self.q.wrapping_add(64 * self.rows * index)
+    pub fn digits(&self, index: usize) -> [*const i8; 2] {
+        let high = self.q.wrapping_add(64 * self.rows * index);
+        [high, high.wrapping_add(32 * self.rows)]
     }
 
-    /// The scale of a row's 32 inputs `index`.
+    /// The scale of a row's part `index`.
     #[inline(always)]
     pub unsafe fn scale(&self, row: usize, index: usize) -> f32 {
         // SAFETY: the caller's promise.
@@ -207,18 +218,19 @@ impl Kernel for QuantizeRow<'_> {
         let QuantizeRow { x, group: width, place, out } = self;
         for (g, group) in x.chunks_exact(width).enumerate() {
             let mut total = 0.0;
-            for (i, x) in group.chunks_exact(32).enumerate() {
-                let (a, b) = (s.read(x), s.read(&x[LANES..]));
+            for (i, x) in group.chunks_exact(place.part).enumerate() {
+                let (a, b) = (s.read(x), if place.part > LANES { s.read(&x[LANES..]) } else { s.zero() });
                 let largest = s.largest(s.max(s.abs(a), s.abs(b)));
                 let scale = largest / 127.0;
                 let inverse = s.splat(if largest > 0.0 { 127.0 / largest } else { 0.0 });
                 let (a, b) = (s.mul(a, inverse), s.mul(b, inverse));
-                let Part { first, row } = place.part(g * (width / 32) + i);
+                let Part { first, row } = place.part(place.in_parts(g * width) + i);
                 let (high, low) = (2 * first + row, 2 * first + place.rows + row);
-                // SAFETY: these are this row's, and the row is this task's; 32 values and one scale and sum fit there.
+                // SAFETY: these are this row's, and the row is this task's; a part's values, a scale and a sum fit there.
                 unsafe {
-                    let high = store_digits(s, [a, b], out.q.add(32 * high), out.sums.add(high));
-                    let low = store_digits(s, [rest(s, a), rest(s, b)], out.q.add(32 * low), out.sums.add(low));
+                    let high = store(s, place.part, [a, b], out.q.add(place.part * high), out.sums.add(high));
+                    let rest = [rest(s, a), rest(s, b)];
+                    let low = store(s, place.part, rest, out.q.add(place.part * low), out.sums.add(low));
                     *out.scales.add(first + row) = scale;
                     total += scale * (high + low / STEPS);
                 }
@@ -229,15 +241,15 @@ impl Kernel for QuantizeRow<'_> {
     }
 }
 
-/// Writes 32 digits and their sum, and gives it.
+/// Writes a part's digits and their sum, and gives it.
 ///
 /// # Safety
 /// There is room for them.
 #[inline(always)]
-unsafe fn store_digits<S: Simd>(s: S, [a, b]: [S::F; 2], q: *mut i8, sum: *mut i32) -> f32 {
+unsafe fn store<S: Simd>(s: S, part: usize, [a, b]: [S::F; 2], q: *mut i8, sum: *mut i32) -> f32 {
     // SAFETY: the caller's promise.
     unsafe {
-        *sum = s.store_i8(q, a) + s.store_i8(q.add(LANES), b);
+        *sum = if part > LANES { s.store_i8x2(q, a, b) } else { s.store_i8(q, a) };
         *sum as f32
     }
 }

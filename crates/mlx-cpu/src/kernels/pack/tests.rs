@@ -39,6 +39,52 @@ impl Sample {
     }
 }
 
+/// Random small floats, as MLX stores them, and what they stand for.
+pub struct MicroSample {
+    pub weights: Vec<u32>,
+    pub scales: Vec<u8>,
+    /// [n, k]
+    pub values: Vec<f32>,
+}
+
+impl MicroSample {
+    pub fn new(random: &mut Random, n: usize, k: usize, micro: Micro) -> MicroSample {
+        let weights: Vec<u32> = (0..n * k * micro.bits() / 32).map(|_| random.next() as u32).collect();
+        // From 2^-8 to 2^3 or so, with every mantissa and subnormals where the scale has them, all above zero.
+        let scale = |random: &mut Random| match micro {
+            Micro::Nvfp4 => random.below(0x58) as u8,
+            Micro::Mxfp4 | Micro::Mxfp8 => 119 + random.below(10) as u8,
+        };
+        let scales: Vec<u8> = (0..n * k / micro.group()).map(|_| scale(random)).collect();
+        let codes = weights.iter().flat_map(|word| {
+            let per_word = 32 / micro.bits();
+            (0..per_word).map(move |i| (word >> (i * micro.bits()) & ((1 << micro.bits()) - 1)) as u8)
+        });
+        let value = |code: u8| match micro {
+            Micro::Mxfp8 => small_float(code, 4, 3),
+            _ => small_float(code, 2, 1),
+        };
+        let scale = |byte: u8| match micro {
+            Micro::Nvfp4 => small_float(byte, 4, 3),
+            _ => 2f64.powi(i32::from(byte) - 127),
+        };
+        let values =
+            codes.enumerate().map(|(i, code)| (value(code) * scale(scales[i / micro.group()])) as f32).collect();
+        MicroSample { weights, scales, values }
+    }
+}
+
+/// A sign, an exponent and a mantissa of so many bits, as IEEE 754 has them but without infinities.
+pub fn small_float(code: u8, exponent_bits: i32, mantissa_bits: i32) -> f64 {
+    let mantissa = f64::from(code & ((1 << mantissa_bits) - 1)) / 2f64.powi(mantissa_bits);
+    let exponent = i32::from(code >> mantissa_bits & ((1 << exponent_bits) - 1));
+    let bias = (1 << (exponent_bits - 1)) - 1;
+    let sign = if code >> (exponent_bits + mantissa_bits) == 0 { 1.0 } else { -1.0 };
+    sign * if exponent == 0 { mantissa * 2f64.powi(1 - bias) } else { (1.0 + mantissa) * 2f64.powi(exponent - bias) }
+}
+
+pub const MICROS: [Micro; 3] = [Micro::Mxfp4, Micro::Nvfp4, Micro::Mxfp8];
+
 /// Numbers times `factor`, stored as `float`.
 pub fn numbers(values: &[f32], factor: f32, float: Float) -> Vec<u8> {
     let stored = |value: f32| match float {
@@ -69,6 +115,48 @@ fn affine_rows_come_back_exactly() {
                 }
             }
         }
+    }
+}
+
+#[test]
+fn rows_of_small_floats_come_back_exactly() {
+    let mut random = Random::new(4);
+    for micro in MICROS {
+        for _ in 0..6 {
+            let (n, k) = (1 + random.below(40), micro.group() * (1 + random.below(5)));
+            let sample = MicroSample::new(&mut random, n, k, micro);
+            let packed = Packed::micro(n, k, micro).unwrap();
+            let mut data = vec![0xee; packed.bytes()];
+            pack_micro(&packed, &sample.weights, &sample.scales, &mut data);
+            let bytes: Vec<u8> = sample.weights.iter().flat_map(|word| word.to_le_bytes()).collect();
+            assert_eq!(micro.read(&bytes, &sample.scales), sample.values, "{packed:?}");
+            let mut row = vec![0.0; k];
+            for (index, want) in sample.values.chunks(k).enumerate() {
+                unpack_row(&packed, &data, index, &mut row);
+                assert_eq!(row, want, "{packed:?}, row {index}");
+            }
+        }
+    }
+}
+
+#[test]
+fn codes_stand_for_what_mlx_says() {
+    // Read off mlx 0.32.2 in Python: mx.dequantize of every code under a scale of 1, and of a weight of 1 under every
+    // scale. MLX knows no NaN here: the codes for it are the next larger number.
+    let halves = [0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0];
+    for code in 0..16 {
+        assert_eq!(e2m1(code as u8), if code < 8 { halves[code] } else { -halves[code - 8] });
+    }
+    let scales = [(0, 5.877472e-39), (1, 1.1754944e-38), (126, 0.5), (127, 1.0), (254, 1.7014118e38)];
+    scales.iter().for_each(|(byte, scale)| assert_eq!(e8m0(*byte), *scale));
+    assert_eq!(e8m0(255), f32::INFINITY);
+    for (code, value) in
+        [(0x01, 0.001953125), (0x38, 1.0), (0x7e, 448.0), (0x7f, 480.0), (0xb9, -1.125), (0xff, -480.0)]
+    {
+        assert_eq!(e4m3(code), value);
+    }
+    for code in 0..=255 {
+        assert_eq!(f64::from(e4m3(code)), small_float(code, 4, 3));
     }
 }
 
@@ -112,4 +200,5 @@ fn formats_no_kernel_reads_are_refused_by_name() {
     assert!(Packed::affine(16, 64, 7, 32, Float::F16).unwrap_err().contains("7-bit"));
     assert!(Packed::affine(16, 64, 4, 16, Float::F16).unwrap_err().contains("groups of 16"));
     assert!(Packed::affine(16, 96, 4, 64, Float::F16).unwrap_err().contains("96 inputs"));
+    assert!(Packed::micro(16, 48, Micro::Mxfp4).unwrap_err().contains("48 inputs"));
 }

@@ -82,8 +82,8 @@ struct Config {
 /// Factors of a product, 32 inputs of each.
 #[derive(Clone, Copy)]
 pub(crate) struct Factors {
-    /// Int8 activations [rows, 32], once for the high digit and then for the low.
-    pub digits: *const i8,
+    /// Int8 activations [rows, 32]: the high digits and the low ones.
+    pub digits: [*const i8; 2],
     /// [32 / 4, 16, 4] bytes: four inputs of 16 outputs a line.
     pub weights: *const u8,
 }
@@ -96,11 +96,6 @@ impl Tiles {
         let mut tiles = Tiles { rows: 0, of_thread: PhantomData };
         tiles.resize(rows);
         tiles
-    }
-
-    #[inline(always)]
-    pub(crate) fn rows(&self) -> usize {
-        self.rows
     }
 
     /// Sets the tiles up for `rows` rows.
@@ -142,8 +137,8 @@ impl Tiles {
                 "tdpbsud tmm{low_product}, tmm5, tmm6",
                 high_product = const 2 * TURN,
                 low_product = const 2 * TURN + 1,
-                high = in(reg) factors.digits,
-                low = in(reg) factors.digits.add(self.rows * PART),
+                high = in(reg) factors.digits[0],
+                low = in(reg) factors.digits[1],
                 part = in(reg) PART,
                 weights = in(reg) factors.weights,
                 line = in(reg) LINE,

@@ -2,7 +2,8 @@
 
 use std::arch::x86_64::*;
 
-use super::{Dot32, Kernel, Simd, kind};
+use super::{Dot32, E4M3_BITS, Kernel, Simd, TWO_TO_120, kind};
+use crate::kernels::pack::E2M1;
 
 /// Proof that the processor has AVX-512 F, BW, VL and VNNI, and AVX2 with FMA and F16C.
 #[derive(Clone, Copy)]
@@ -31,7 +32,7 @@ impl Simd for Avx512 {
     const DECODE_ROWS: usize = 8;
     const INT_TILE: (usize, usize) = (6, 2);
     const FLOAT_TILE: (usize, usize) = (12, 2);
-    const SCORE_TILE: (usize, usize) = (6, 4);
+    const SCORE_TILE: (usize, usize) = (24, 4);
 
     #[inline(always)]
     fn call<K: Kernel>(self, kernel: K) -> K::Out {
@@ -145,6 +146,21 @@ impl Simd for Avx512 {
         }
     }
     #[inline(always)]
+    unsafe fn load_i8(self, from: *const i8) -> __m512i {
+        // SAFETY: the caller promises 16 bytes.
+        unsafe { _mm512_cvtepi8_epi32(_mm_loadu_si128(from.cast())) }
+    }
+    #[inline(always)]
+    unsafe fn store_i8x2(self, to: *mut i8, a: __m512, b: __m512) -> i32 {
+        // SAFETY: the caller promises room for 32 values.
+        unsafe {
+            let (a, b) = (_mm512_cvtps_epi32(a), _mm512_cvtps_epi32(b));
+            _mm_storeu_si128(to.cast(), _mm512_cvtepi32_epi8(a));
+            _mm_storeu_si128(to.add(16).cast(), _mm512_cvtepi32_epi8(b));
+            _mm512_reduce_add_epi32(_mm512_add_epi32(a, b))
+        }
+    }
+    #[inline(always)]
     unsafe fn load_u32(self, from: *const u8) -> __m512i {
         // SAFETY: the caller promises 64 bytes.
         unsafe { _mm512_loadu_si512(from.cast()) }
@@ -154,18 +170,36 @@ impl Simd for Avx512 {
         registers!(_mm512_cvtepi32_ps(_mm512_and_si512(_mm512_srli_epi32::<SHIFT>(a), _mm512_set1_epi32(mask as i32))))
     }
     #[inline(always)]
-    unsafe fn split_nibbles(self, from: *const u8, to: *mut u8) {
-        // SAFETY: the caller promises 64 bytes to read and 128 to write.
+    unsafe fn load_e8m0(self, from: *const u8) -> __m512 {
+        // SAFETY: the caller promises 16 bytes.
         unsafe {
-            let (low, high) = nibbles(_mm512_loadu_si512(from.cast()));
-            _mm512_storeu_si512(to.cast(), low);
-            _mm512_storeu_si512(to.add(64).cast(), high);
+            let exponent = _mm512_slli_epi32::<23>(_mm512_cvtepu8_epi32(_mm_loadu_si128(from.cast())));
+            _mm512_castsi512_ps(_mm512_max_epi32(exponent, _mm512_set1_epi32(1 << 22)))
         }
+    }
+    #[inline(always)]
+    unsafe fn load_e4m3(self, from: *const u8) -> __m512 {
+        // SAFETY: the caller promises 16 bytes.
+        unsafe {
+            // The code's bits where an f32 has them: its exponent is 120 less, its subnormals are an f32's.
+            let codes = _mm512_slli_epi32::<20>(_mm512_cvtepi8_epi32(_mm_loadu_si128(from.cast())));
+            let bits = _mm512_and_si512(codes, _mm512_set1_epi32(E4M3_BITS));
+            _mm512_mul_ps(_mm512_castsi512_ps(bits), _mm512_set1_ps(TWO_TO_120))
+        }
+    }
+    #[inline(always)]
+    unsafe fn unpack<const KIND: u8>(self, from: *const u8, to: *mut u8) {
+        // SAFETY: the caller promises the kind's bytes to read and 64 to write for each quad.
+        unsafe { unpack::<KIND>(from, to) }
+    }
+    #[inline(always)]
+    fn dot_step(self, sums: __m512i, weights: __m512i, x: __m512i) -> __m512i {
+        registers!(_mm512_dpbusd_epi32(sums, weights, x))
     }
     #[inline(always)]
     fn prefetch(self, address: *const u8) {
         // SAFETY: a hint, which no address makes fault.
-        unsafe { _mm_prefetch::<_MM_HINT_T0>(address.cast()) }
+        unsafe { _mm_prefetch::<_MM_HINT_T1>(address.cast()) }
     }
     #[inline(always)]
     unsafe fn dot32<const R: usize, const C: usize, const KIND: u8>(
@@ -179,7 +213,7 @@ impl Simd for Avx512 {
 }
 
 /// # Safety
-/// 32 weights of 16 outputs can be read in each block, and 32 activations in each row.
+/// The weights of 16 outputs can be read in each block, and as many activations in each row.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
 unsafe fn dot32<const R: usize, const C: usize, const KIND: u8>(
@@ -187,30 +221,13 @@ unsafe fn dot32<const R: usize, const C: usize, const KIND: u8>(
     rows: Dot32,
 ) -> [[__m512; C]; R] {
     let mut dots = [[_mm512_setzero_si512(); C]; R];
-    for pair in 0..4 {
-        let mut quads = [(_mm512_setzero_si512(), _mm512_setzero_si512()); C];
-        for c in 0..C {
-            // SAFETY: within the 256 or 512 bytes the caller promises.
-            quads[c] = unsafe {
-                match KIND {
-                    kind::NIBBLES => nibbles(_mm512_loadu_si512(weights[c].add(64 * pair).cast())),
-                    _ => (
-                        _mm512_loadu_si512(weights[c].add(128 * pair).cast()),
-                        _mm512_loadu_si512(weights[c].add(128 * pair + 64).cast()),
-                    ),
-                }
-            };
-        }
-        for r in 0..R {
-            // SAFETY: within the row's 32 activations.
-            let (low, high) = unsafe {
-                let x = rows.x.add(32 * r + 8 * pair).cast::<i32>();
-                (_mm512_set1_epi32(x.read_unaligned()), _mm512_set1_epi32(x.add(1).read_unaligned()))
-            };
-            for c in 0..C {
-                dots[r][c] = _mm512_dpbusd_epi32(dots[r][c], quads[c].0, low);
-                dots[r][c] = _mm512_dpbusd_epi32(dots[r][c], quads[c].1, high);
-            }
+    // SAFETY: the caller's promise; a kind of 16 inputs has two pairs.
+    unsafe {
+        add_pair::<R, C, KIND, 0>(&mut dots, weights, rows);
+        add_pair::<R, C, KIND, 1>(&mut dots, weights, rows);
+        if kind::inputs(KIND) == 32 {
+            add_pair::<R, C, KIND, 2>(&mut dots, weights, rows);
+            add_pair::<R, C, KIND, 3>(&mut dots, weights, rows);
         }
     }
     let mut out = [[_mm512_setzero_ps(); C]; R];
@@ -220,6 +237,100 @@ unsafe fn dot32<const R: usize, const C: usize, const KIND: u8>(
         }
     }
     out
+}
+
+/// Adds the products of eight inputs.
+///
+/// # Safety
+/// As [`dot32`], which has this pair.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
+unsafe fn add_pair<const R: usize, const C: usize, const KIND: u8, const PAIR: usize>(
+    dots: &mut [[__m512i; C]; R],
+    weights: [*const u8; C],
+    rows: Dot32,
+) {
+    let mut quads = [(_mm512_setzero_si512(), _mm512_setzero_si512()); C];
+    for c in 0..C {
+        // SAFETY: the caller's promise.
+        quads[c] = unsafe { pair_of::<KIND, PAIR>(weights[c]) };
+    }
+    for r in 0..R {
+        // SAFETY: within the row's activations.
+        let (low, high) = unsafe {
+            let x = rows.x.add(r * kind::inputs(KIND) + 8 * PAIR).cast::<i32>();
+            (_mm512_set1_epi32(x.read_unaligned()), _mm512_set1_epi32(x.add(1).read_unaligned()))
+        };
+        for c in 0..C {
+            dots[r][c] = _mm512_dpbusd_epi32(dots[r][c], quads[c].0, low);
+            dots[r][c] = _mm512_dpbusd_epi32(dots[r][c], quads[c].1, high);
+        }
+    }
+}
+
+/// Eight weights of 16 outputs as bytes: four inputs, and the four after them.
+///
+/// # Safety
+/// The kind's bytes can be read, and it has this pair.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw")]
+unsafe fn pair_of<const KIND: u8, const PAIR: usize>(weights: *const u8) -> (__m512i, __m512i) {
+    // SAFETY: within the kind's bytes, as the caller promises.
+    unsafe {
+        let line = |index: usize| _mm512_loadu_si512(weights.add(64 * index).cast());
+        let small = |nibbles: (__m512i, __m512i), plane: __m512i, bits: u32, at: u32| {
+            let part = |quad: usize| {
+                let mask = _mm512_set1_epi8(((1 << bits) - 1 << at) as i8);
+                _mm512_and_si512(moved(plane, (quad * bits as usize % 8) as u32, at), mask)
+            };
+            (_mm512_or_si512(nibbles.0, part(2 * PAIR)), _mm512_or_si512(nibbles.1, part(2 * PAIR + 1)))
+        };
+        let none = (_mm512_setzero_si512(), _mm512_setzero_si512());
+        match KIND {
+            kind::NIBBLES => nibbles(line(PAIR)),
+            kind::TWO => small(none, line(PAIR / 2), 2, 0),
+            kind::THREE => small(small(none, line(PAIR / 2), 2, 0), line(2), 1, 2),
+            kind::FIVE => small(nibbles(line(PAIR)), line(4), 1, 4),
+            kind::SIX => small(nibbles(line(PAIR)), line(4 + PAIR / 2), 2, 4),
+            kind::E2M1 | kind::E2M1_16 => {
+                let table = _mm512_broadcast_i32x4(_mm_loadu_si128(E2M1.as_ptr().cast()));
+                let (low, high) = nibbles(line(PAIR));
+                (_mm512_shuffle_epi8(table, low), _mm512_shuffle_epi8(table, high))
+            }
+            _ => (line(2 * PAIR), line(2 * PAIR + 1)),
+        }
+    }
+}
+
+/// The bits at `from` of each byte at `to`, others around them.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw")]
+fn moved(bytes: __m512i, from: u32, to: u32) -> __m512i {
+    match from as i32 - to as i32 {
+        0 => bytes,
+        by @ 1.. => _mm512_srl_epi16(bytes, _mm_cvtsi32_si128(by)),
+        by => _mm512_sll_epi16(bytes, _mm_cvtsi32_si128(-by)),
+    }
+}
+
+/// # Safety
+/// The kind's bytes can be read, and 64 written for each quad.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw")]
+unsafe fn unpack<const KIND: u8>(from: *const u8, to: *mut u8) {
+    // SAFETY: the caller's promise; a kind of 16 inputs has two pairs.
+    unsafe {
+        let put = |pair: usize, (low, high): (__m512i, __m512i)| {
+            _mm512_storeu_si512(to.add(128 * pair).cast(), low);
+            _mm512_storeu_si512(to.add(128 * pair + 64).cast(), high);
+        };
+        put(0, pair_of::<KIND, 0>(from));
+        put(1, pair_of::<KIND, 1>(from));
+        if kind::inputs(KIND) == 32 {
+            put(2, pair_of::<KIND, 2>(from));
+            put(3, pair_of::<KIND, 3>(from));
+        }
+    }
 }
 
 #[inline(never)]

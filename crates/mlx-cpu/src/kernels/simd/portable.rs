@@ -1,7 +1,7 @@
 //! The level every processor has: loops over arrays that the compiler vectorises.
 
 use super::{Dot32, Kernel, LANES, Simd, kind};
-use crate::kernels::float;
+use crate::kernels::{float, pack};
 
 /// The token of the portable level.
 #[derive(Clone, Copy)]
@@ -145,6 +145,11 @@ impl Simd for Portable {
         sum
     }
     #[inline(always)]
+    unsafe fn load_i8(self, from: *const i8) -> V<u32> {
+        // SAFETY: the caller promises 16 bytes.
+        lanes(|i| i32::from(unsafe { *from.add(i) }) as u32)
+    }
+    #[inline(always)]
     unsafe fn load_u32(self, from: *const u8) -> V<u32> {
         // SAFETY: the caller promises 64 bytes.
         lanes(|i| u32::from_le(unsafe { from.cast::<u32>().add(i).read_unaligned() }))
@@ -154,14 +159,32 @@ impl Simd for Portable {
         lanes(|i| ((a.0[i] >> SHIFT) & mask) as i32 as f32)
     }
     #[inline(always)]
-    unsafe fn split_nibbles(self, from: *const u8, to: *mut u8) {
-        for i in 0..64 {
-            // SAFETY: the caller promises 64 bytes to read and 128 to write.
-            unsafe {
-                *to.add(i) = *from.add(i) & 15;
-                *to.add(64 + i) = *from.add(i) >> 4;
+    unsafe fn load_e8m0(self, from: *const u8) -> V<f32> {
+        // SAFETY: the caller promises 16 bytes.
+        lanes(|i| pack::e8m0(unsafe { *from.add(i) }))
+    }
+    #[inline(always)]
+    unsafe fn load_e4m3(self, from: *const u8) -> V<f32> {
+        // SAFETY: the caller promises 16 bytes.
+        lanes(|i| pack::e4m3(unsafe { *from.add(i) }))
+    }
+    #[inline(always)]
+    unsafe fn unpack<const KIND: u8>(self, from: *const u8, to: *mut u8) {
+        for quad in 0..kind::inputs(KIND) / 4 {
+            // SAFETY: the caller promises the kind's bytes to read and 64 to write for each quad.
+            unsafe { to.add(64 * quad).cast::<[u8; 64]>().write(quad_of::<KIND>(from, quad)) }
+        }
+    }
+    #[inline(always)]
+    fn dot_step(self, sums: V<u32>, weights: V<u32>, x: V<u32>) -> V<u32> {
+        let mut sums = sums;
+        for shift in [0, 8, 16, 24] {
+            for i in 0..LANES {
+                let (w, x) = (weights.0[i] >> shift & 255, (x.0[i] >> shift) as i8);
+                sums.0[i] = sums.0[i].wrapping_add_signed(i32::from(w as i16 * i16::from(x)));
             }
         }
+        sums
     }
     #[inline(always)]
     fn prefetch(self, _: *const u8) {}
@@ -174,11 +197,11 @@ impl Simd for Portable {
         let mut dots = [[self.zero(); C]; R];
         for c in 0..C {
             for r in 0..R {
-                // SAFETY: the caller promises 32 weights of 16 outputs, and 32 activations a row.
+                // SAFETY: the caller promises the weights of 16 outputs, and as many activations a row.
                 let products = unsafe {
                     match KIND {
-                        kind::BYTES => products::<i32, KIND>(weights[c], rows, r),
-                        // Eight products of at most 15 * 127 fit.
+                        kind::BYTES | kind::SIX | kind::MIDDLE_BYTES => products::<i32, KIND>(weights[c], rows, r),
+                        // Eight products of at most 31 * 127 fit, and four of at most 63 * 127.
                         _ => products::<i16, KIND>(weights[c], rows, r),
                     }
                 };
@@ -189,10 +212,10 @@ impl Simd for Portable {
     }
 }
 
-/// For each byte of a line, the sum of its eight products with a row.
+/// For each byte of a line, the sum of its products with a row, one a quad.
 ///
 /// # Safety
-/// 32 weights of 16 outputs can be read, and 32 activations in row `r`.
+/// The weights of 16 outputs can be read, and as many activations in row `r`.
 #[inline(always)]
 unsafe fn products<T: Copy + From<i16> + Into<i32> + std::ops::AddAssign, const KIND: u8>(
     weights: *const u8,
@@ -200,9 +223,9 @@ unsafe fn products<T: Copy + From<i16> + Into<i32> + std::ops::AddAssign, const 
     r: usize,
 ) -> [i32; 64] {
     let mut sums = [T::from(0); 64];
-    for quad in 0..8 {
-        // SAFETY: the caller's promise; quad < 8.
-        let (w, x) = unsafe { (quad_of::<KIND>(weights, quad), row_quad(rows, r, quad)) };
+    for quad in 0..kind::inputs(KIND) / 4 {
+        // SAFETY: the caller's promise; the quad is one of the kind's.
+        let (w, x) = unsafe { (quad_of::<KIND>(weights, quad), row_quad::<KIND>(rows, r, quad)) };
         let x: [i16; 16] = std::array::from_fn(|i| i16::from(x[i % 4]));
         for part in 0..4 {
             for i in 0..16 {
@@ -221,27 +244,36 @@ unsafe fn products<T: Copy + From<i16> + Into<i32> + std::ops::AddAssign, const 
 /// Four weights of each lane, as bytes.
 ///
 /// # Safety
-/// 32 weights of 16 outputs can be read.
+/// The kind's bytes can be read, and it has this quad.
 #[inline(always)]
 unsafe fn quad_of<const KIND: u8>(weights: *const u8, quad: usize) -> [u8; 64] {
-    // SAFETY: quad < 8, so the 64 bytes lie within the caller's 256 or 512.
-    unsafe {
-        if KIND != kind::NIBBLES {
-            return weights.add(quad * 64).cast::<[u8; 64]>().read();
-        }
-        let mut bytes = weights.add(quad / 2 * 64).cast::<[u8; 64]>().read();
-        let shift = quad % 2 * 4;
-        for byte in &mut bytes {
-            *byte = *byte >> shift & 15;
-        }
+    // SAFETY: within the kind's bytes, as the caller promises.
+    let line = |index: usize| unsafe { weights.add(index * 64).cast::<[u8; 64]>().read() };
+    let plane = |first: usize, bits: usize| {
+        let mut bytes = line(first + quad * bits / 8);
+        let (shift, mask) = (quad * bits % 8, (1 << bits) - 1);
+        bytes.iter_mut().for_each(|byte| *byte = *byte >> shift & mask);
         bytes
+    };
+    let joined = |mut low: [u8; 64], high: [u8; 64], at: u32| {
+        low.iter_mut().zip(high).for_each(|(low, high)| *low |= high << at);
+        low
+    };
+    match KIND {
+        kind::NIBBLES => plane(0, 4),
+        kind::TWO => plane(0, 2),
+        kind::THREE => joined(plane(0, 2), plane(2, 1), 2),
+        kind::FIVE => joined(plane(0, 4), plane(4, 1), 4),
+        kind::SIX => joined(plane(0, 4), plane(4, 2), 4),
+        kind::E2M1 | kind::E2M1_16 => plane(0, 4).map(|code| pack::E2M1[usize::from(code)]),
+        _ => line(quad),
     }
 }
 
 /// # Safety
-/// Row `r` holds 32 activations.
+/// Row `r` holds this quad.
 #[inline(always)]
-unsafe fn row_quad(rows: Dot32, r: usize, quad: usize) -> [i8; 4] {
-    // SAFETY: quad < 8, so the four values lie within the row's 32.
-    unsafe { rows.x.add(32 * r + 4 * quad).cast::<[i8; 4]>().read() }
+unsafe fn row_quad<const KIND: u8>(rows: Dot32, r: usize, quad: usize) -> [i8; 4] {
+    // SAFETY: the caller's promise.
+    unsafe { rows.x.add(r * kind::inputs(KIND) + 4 * quad).cast::<[i8; 4]>().read() }
 }

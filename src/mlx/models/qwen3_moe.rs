@@ -1,0 +1,37 @@
+//! Qwen 3 with a mixture of experts in most or all layers.
+
+use serde_json::Value;
+
+use super::{Architecture, qwen3::Qwen3};
+use crate::mlx::{
+    Error,
+    config::Config,
+    nn::{FeedForward, GatedMlp, Mixture, Moe, RmsNorm},
+    weights::Weights,
+};
+
+pub const ARCHITECTURE: Architecture = Architecture {
+    names: &["qwen3_moe"],
+    unused: &[],
+    load: |source, config| {
+        Ok(Box::new(Qwen3::load(source, config, |at, norm, index| feed_forward(at, norm, config, index))?))
+    },
+};
+
+/// The layers in `mlp_only_layers`, and those that `decoder_sparse_step` passes over, have no experts.
+fn feed_forward(at: &Weights, norm: RmsNorm, config: Config, index: usize) -> Result<FeedForward, Error> {
+    let dim = config.count("hidden_size")?;
+    let step = config.optional_count("decoder_sparse_step")?.unwrap_or(1);
+    let dense = config.0.get("mlp_only_layers").and_then(Value::as_array);
+    let dense = dense.is_some_and(|layers| layers.contains(&Value::from(index)));
+    if dense || !(index + 1).is_multiple_of(step) {
+        return GatedMlp::load(at, norm, dim, config.count("intermediate_size")?).map(FeedForward::Dense);
+    }
+    let mixture = Mixture {
+        experts: config.count("num_experts")?,
+        top: config.count("num_experts_per_tok")?,
+        hidden: config.count("moe_intermediate_size")?,
+        normed: config.flag("norm_topk_prob")?.unwrap_or(false),
+    };
+    Moe::load(at, norm, dim, mixture).map(FeedForward::Experts)
+}
