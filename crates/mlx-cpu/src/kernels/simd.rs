@@ -20,9 +20,9 @@ pub(crate) use portable::Portable;
 pub(crate) const LANES: usize = 16;
 
 /// Sign, exponent and mantissa of an e4m3 code that was extended with its sign and shifted up by 20.
-#[cfg(target_arch = "x86_64")]
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 const E4M3_BITS: i32 = 0x87f0_0000_u32 as i32;
-#[cfg(target_arch = "x86_64")]
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 const TWO_TO_120: f32 = f32::from_bits((127 + 120) << 23);
 
 /// How the weights of an output that [`Simd::dot32`] reads are stored, each with those of 15 more outputs: 32 of them, or

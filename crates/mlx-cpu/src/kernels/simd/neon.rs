@@ -2,9 +2,12 @@
 //! ARMv8.2 by one instruction; those and conversions of half precision are not stable intrinsics in Rust yet, so they are
 //! written as assembly.
 
+mod dot;
+
 use std::arch::{aarch64::*, asm};
 
-use super::{Dot32, Kernel, LANES, Simd, kind};
+use super::{Dot32, E4M3_BITS, Kernel, LANES, Simd, TWO_TO_120};
+use dot::{dot, dot_plain, dot4, unpack};
 
 /// Widening multiplications only.
 pub(crate) const PLAIN: u8 = 0;
@@ -100,7 +103,7 @@ impl<const DOT: u8> Simd for Neon<DOT> {
     }
     #[inline(always)]
     fn max(self, a: F, b: F) -> F {
-        each!(i => larger(a[i], b[i]))
+        std::array::from_fn(|i| larger(a[i], b[i]))
     }
     #[inline(always)]
     fn abs(self, a: F) -> F {
@@ -187,6 +190,11 @@ impl<const DOT: u8> Simd for Neon<DOT> {
         }
     }
     #[inline(always)]
+    unsafe fn load_i8(self, from: *const i8) -> [uint32x4_t; 4] {
+        // SAFETY: the caller promises 16 bytes.
+        widen_i8(unsafe { vld1q_s8(from) })
+    }
+    #[inline(always)]
     unsafe fn load_u32(self, from: *const u8) -> [uint32x4_t; 4] {
         each!(i => vreinterpretq_u32_u8(vld1q_u8(from.add(16 * i))))
     }
@@ -198,12 +206,40 @@ impl<const DOT: u8> Simd for Neon<DOT> {
         })
     }
     #[inline(always)]
-    unsafe fn split_nibbles(self, from: *const u8, to: *mut u8) {
+    unsafe fn load_e8m0(self, from: *const u8) -> F {
+        // SAFETY: the caller promises 16 bytes.
+        let bytes = widen_u8(unsafe { vld1q_u8(from) });
+        each!(i => vreinterpretq_f32_u32(vmaxq_u32(vshlq_n_u32::<23>(bytes[i]), vdupq_n_u32(1 << 22))))
+    }
+    #[inline(always)]
+    unsafe fn load_e4m3(self, from: *const u8) -> F {
+        // SAFETY: the caller promises 16 bytes.
+        let codes = widen_i8(unsafe { vld1q_s8(from.cast()) });
+        // The code's bits where an f32 has them: its exponent is 120 less, its subnormals are an f32's.
         each!(i => {
-            let bytes = vld1q_u8(from.add(16 * i));
-            vst1q_u8(to.add(16 * i), vandq_u8(bytes, vdupq_n_u8(15)));
-            vst1q_u8(to.add(64 + 16 * i), vshrq_n_u8::<4>(bytes));
-        });
+            let bits = vandq_u32(vshlq_n_u32::<20>(codes[i]), vdupq_n_u32(E4M3_BITS as u32));
+            vmulq_f32(vreinterpretq_f32_u32(bits), vdupq_n_f32(TWO_TO_120))
+        })
+    }
+    #[inline(always)]
+    unsafe fn unpack<const KIND: u8>(self, from: *const u8, to: *mut u8) {
+        for part in [0, 16, 32, 48] {
+            // SAFETY: the caller promises the kind's bytes to read and 64 to write for each quad.
+            unsafe { unpack::<KIND>(from.add(part), to.add(part)) }
+        }
+    }
+    #[inline(always)]
+    fn dot_step(self, sums: [uint32x4_t; 4], weights: [uint32x4_t; 4], x: [uint32x4_t; 4]) -> [uint32x4_t; 4] {
+        each!(i => {
+            let (w, x) = (vreinterpretq_u8_u32(weights[i]), vreinterpretq_s8_u32(x[i]));
+            match DOT {
+                PLAIN => {
+                    let sums = vmlal_s8(vreinterpretq_s16_u32(sums[i]), vget_low_s8(vreinterpretq_s8_u8(w)), vget_low_s8(x));
+                    vreinterpretq_u32_s16(vmlal_high_s8(sums, vreinterpretq_s8_u8(w), x))
+                }
+                _ => vreinterpretq_u32_s32(dot4::<DOT>(vreinterpretq_s32_u32(sums[i]), w, x)),
+            }
+        })
     }
     #[inline(always)]
     fn prefetch(self, address: *const u8) {
@@ -218,16 +254,19 @@ impl<const DOT: u8> Simd for Neon<DOT> {
     ) -> [[F; C]; R] {
         let mut dots = [[self.zero(); C]; R];
         for c in 0..C {
-            // SAFETY: the caller's promise; the token proves that the processor has the instructions.
-            let products = unsafe {
-                match DOT {
-                    PLAIN => dot_plain::<R, KIND>(weights[c], rows),
-                    DOTPROD => dot_signed::<R, KIND>(weights[c], rows),
-                    _ => dot_unsigned::<R, KIND>(weights[c], rows),
+            for (i, part) in [0, 16, 32, 48].into_iter().enumerate() {
+                // SAFETY: the caller's promise; the next four outputs begin 16 bytes further into every 64. The token
+                // proves that the processor has the instructions.
+                let products = unsafe {
+                    match DOT {
+                        PLAIN => dot_plain::<R, KIND>(weights[c].add(part), rows),
+                        _ => dot::<DOT, R, KIND>(weights[c].add(part), rows),
+                    }
+                };
+                for r in 0..R {
+                    // SAFETY: as in `each`.
+                    dots[r][c][i] = unsafe { vcvtq_f32_s32(products[r]) };
                 }
-            };
-            for r in 0..R {
-                dots[r][c] = each!(i => vcvtq_f32_s32(products[r][i]));
             }
         }
         dots
@@ -251,119 +290,24 @@ fn enter_i8mm<K: Kernel>(kernel: K) -> K::Out {
     kernel.run(Neon::<I8MM>(()))
 }
 
-/// Four weights of each of 16 outputs, the `quad`th of eight such; of bytes 128 is taken off if `SIGNED`.
-///
-/// # Safety
-/// 32 weights of 16 outputs can be read.
+/// 16 bytes, sign-extended.
 #[inline(always)]
-unsafe fn weight_quad<const KIND: u8, const SIGNED: bool>(weights: *const u8, quad: usize) -> [uint8x16_t; 4] {
-    let at = if KIND == kind::NIBBLES { quad / 2 * 64 } else { quad * 64 };
-    each!(i => {
-        let bytes = vld1q_u8(weights.add(at + 16 * i));
-        match (KIND, quad % 2) {
-            (kind::NIBBLES, 0) => vandq_u8(bytes, vdupq_n_u8(15)),
-            (kind::NIBBLES, _) => vshrq_n_u8::<4>(bytes),
-            (kind::BYTES, _) if SIGNED => veorq_u8(bytes, vdupq_n_u8(128)),
-            _ => bytes,
-        }
-    })
-}
-
-/// Four activations of a row, over and over.
-///
-/// # Safety
-/// Row `r` holds 32 activations, and quad < 8.
-#[inline(always)]
-unsafe fn row_quad(rows: Dot32, r: usize, quad: usize) -> int8x16_t {
-    // SAFETY: the four values lie within the row's 32.
-    unsafe { vreinterpretq_s8_s32(vdupq_n_s32(rows.x.add(32 * r + 4 * quad).cast::<i32>().read_unaligned())) }
-}
-
-/// What products begin with: for bytes that had 128 taken off, 128 times the sum of the activations.
-///
-/// # Safety
-/// There is a sum for each row.
-#[inline(always)]
-unsafe fn taken_off<const KIND: u8>(rows: Dot32, r: usize) -> int32x4_t {
-    // SAFETY: the caller's promise.
-    unsafe { vdupq_n_s32(if KIND == kind::BYTES { *rows.sums.add(r) << 7 } else { 0 }) }
-}
-
-/// # Safety
-/// 32 weights of 16 outputs can be read, and 32 activations and a sum in each row; the processor has SDOT.
-#[inline(always)]
-unsafe fn dot_signed<const R: usize, const KIND: u8>(weights: *const u8, rows: Dot32) -> [[int32x4_t; 4]; R] {
-    // SAFETY: the caller's promise.
+fn widen_i8(bytes: int8x16_t) -> [uint32x4_t; 4] {
+    // SAFETY: as in `each`.
     unsafe {
-        let mut dots = [[vdupq_n_s32(0); 4]; R];
-        for r in 0..R {
-            dots[r] = [taken_off::<KIND>(rows, r); 4];
-        }
-        for quad in 0..8 {
-            let w = weight_quad::<KIND, true>(weights, quad);
-            for r in 0..R {
-                let x = row_quad(rows, r, quad);
-                for i in 0..4 {
-                    asm!("sdot {0:v}.4s, {1:v}.16b, {2:v}.16b", inout(vreg) dots[r][i], in(vreg) w[i], in(vreg) x,
-                        options(pure, nomem, nostack, preserves_flags));
-                }
-            }
-        }
-        dots
+        let (low, high) = (vmovl_s8(vget_low_s8(bytes)), vmovl_high_s8(bytes));
+        [vmovl_s16(vget_low_s16(low)), vmovl_high_s16(low), vmovl_s16(vget_low_s16(high)), vmovl_high_s16(high)]
+            .map(|four| vreinterpretq_u32_s32(four))
     }
 }
 
-/// # Safety
-/// As [`dot_signed`], and the processor has USDOT.
+/// 16 bytes.
 #[inline(always)]
-unsafe fn dot_unsigned<const R: usize, const KIND: u8>(weights: *const u8, rows: Dot32) -> [[int32x4_t; 4]; R] {
-    // SAFETY: the caller's promise.
+fn widen_u8(bytes: uint8x16_t) -> [uint32x4_t; 4] {
+    // SAFETY: as in `each`.
     unsafe {
-        let mut dots = [[vdupq_n_s32(0); 4]; R];
-        for quad in 0..8 {
-            let w = weight_quad::<KIND, false>(weights, quad);
-            for r in 0..R {
-                let x = row_quad(rows, r, quad);
-                for i in 0..4 {
-                    asm!("usdot {0:v}.4s, {1:v}.16b, {2:v}.16b", inout(vreg) dots[r][i], in(vreg) w[i], in(vreg) x,
-                        options(pure, nomem, nostack, preserves_flags));
-                }
-            }
-        }
-        dots
-    }
-}
-
-/// Sums of two products, at most 2 * 128 * 127, fit 16 bits; then they are added to 32.
-///
-/// # Safety
-/// As [`dot_signed`], without its instruction.
-#[inline(always)]
-unsafe fn dot_plain<const R: usize, const KIND: u8>(weights: *const u8, rows: Dot32) -> [[int32x4_t; 4]; R] {
-    // SAFETY: the caller's promise.
-    unsafe {
-        // Pairs of an output's inputs, for two outputs a register.
-        let mut pairs = [[[vdupq_n_s32(0); 2]; 4]; R];
-        for quad in (0..8).step_by(2) {
-            let w = [weight_quad::<KIND, true>(weights, quad), weight_quad::<KIND, true>(weights, quad + 1)];
-            for r in 0..R {
-                let x = [row_quad(rows, r, quad), row_quad(rows, r, quad + 1)];
-                for i in 0..4 {
-                    let w = [vreinterpretq_s8_u8(w[0][i]), vreinterpretq_s8_u8(w[1][i])];
-                    let low = vmull_s8(vget_low_s8(w[0]), vget_low_s8(x[0]));
-                    let low = vmlal_s8(low, vget_low_s8(w[1]), vget_low_s8(x[1]));
-                    let high = vmlal_high_s8(vmull_high_s8(w[0], x[0]), w[1], x[1]);
-                    pairs[r][i] = [vpadalq_s16(pairs[r][i][0], low), vpadalq_s16(pairs[r][i][1], high)];
-                }
-            }
-        }
-        let mut dots = [[vdupq_n_s32(0); 4]; R];
-        for r in 0..R {
-            for i in 0..4 {
-                dots[r][i] = vaddq_s32(vpaddq_s32(pairs[r][i][0], pairs[r][i][1]), taken_off::<KIND>(rows, r));
-            }
-        }
-        dots
+        let (low, high) = (vmovl_u8(vget_low_u8(bytes)), vmovl_high_u8(bytes));
+        [vmovl_u16(vget_low_u16(low)), vmovl_high_u16(low), vmovl_u16(vget_low_u16(high)), vmovl_high_u16(high)]
     }
 }
 
