@@ -79,6 +79,8 @@ impl Opened {
     /// Its text side, over the engine that has its weights.
     pub fn model(&self, engine: Engine) -> Result<chat::Model, Failure> {
         let mut model = chat::Model::open(&self.checkpoint, engine)?;
+        // What vocabulary and tokenizer were made of.
+        mlx::release_freed();
         if let Some(hub::alias::Sampling { temperature, top_p, top_k }) = self.source.alias.map(|alias| alias.sampling)
         {
             model.recommend(&chat::Overrides { temperature, top_p, top_k, ..chat::Overrides::default() });

@@ -168,7 +168,9 @@ fn the_client_counts_the_same_from_any_server() {
         let rate = |row: &Value, run: usize| row["runs"][run]["tokens_per_second"].as_f64().expect("a rate");
         let pairs: Vec<f64> = (0..2).map(|run| rate(&rows[0], run) / rate(&rows[1], run)).collect();
         let said: Vec<f64> = ratio["pairs"].as_array().expect("pairs").iter().filter_map(Value::as_f64).collect();
-        assert_eq!(said, pairs);
+        assert_eq!(said.len(), pairs.len());
+        // JSON may round the last digit.
+        assert!(said.iter().zip(&pairs).all(|(said, pair)| (said / pair - 1.0).abs() < 1e-12), "{said:?} {pairs:?}");
     }
 }
 

@@ -7,13 +7,13 @@ use mettle::{
     chat::{self, Message, Request, Role},
     checkpoint::Checkpoint,
     engine::{Engine, Limits},
-    mlx::{self, Options, Precision, Runner},
+    mlx::{self, KvBits, Options, Precision, Runner},
 };
 use serde_json::Value;
 
 use crate::support::{self, collect, cosine, distance, greedy, submit};
 
-const EXACT: Options = Options { precision: Precision::Exact, own_ops: false, threads: None };
+const EXACT: Options = Options { precision: Precision::Exact, kv_bits: KvBits::Sixteen, own_ops: false, threads: None };
 const FAST: Options = Options { precision: Precision::Fast, ..EXACT };
 
 /// One prompt and what mlx-lm makes of it.

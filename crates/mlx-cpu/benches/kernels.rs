@@ -3,11 +3,10 @@
 
 use std::time::{Duration, Instant};
 
-use half::f16;
 use mlx_cpu::kernels::{
     attention::{Attention, Sequence, attention},
     delta::{GatedDelta, Recurrent, gated_delta},
-    kv::{Page, page_len},
+    kv::{Format as KvFormat, Layout},
     level::{Level, levels, with_level},
     matmul::{Matmul, Mode, matmul},
     pack::{Affine, Float, Format, Micro, Packed, pack_affine, pack_dense, pack_micro},
@@ -108,26 +107,35 @@ fn decode(level: Level, weights: &Weights, m: usize) {
     report(&what, times, weights.packed.bytes(), 2 * m * n * k);
 }
 
-/// Attention of `queries` queries at the end of `length` positions, f16 pages of 64.
-fn attend(level: Level, heads: usize, kv_heads: usize, dim: usize, length: usize, queries: usize) {
-    let numbers = page_len(64, kv_heads, dim);
-    let page: Vec<f16> = noise(numbers).into_iter().map(f16::from_f32).collect();
-    let pages = vec![page; length.div_ceil(64)];
-    let pages: Vec<Page> = pages.iter().map(|page| Page::F16(page)).collect();
+/// Attention of `queries` queries at the end of `length` positions, in pages of 32, of several layers in turn where
+/// there is one query, so that decoding reads memory.
+fn attend(level: Level, format: KvFormat, [heads, kv_heads, dim]: [usize; 3], length: usize, queries: usize) {
+    let layout = Layout { format, positions: 32, kv_heads, dim };
+    let count = length.div_ceil(32);
+    let layers = if queries == 1 { (200 << 20) / (count * layout.bytes()) } else { 1 };
+    // Any number will do; this one is small in every format.
+    let pages = vec![vec![0x2c; layout.bytes()]; count * layers];
+    let pages: Vec<&[u8]> = pages.iter().map(|page| &page[..]).collect();
     let (q, mut out) = (noise(queries * heads * dim), vec![0.0; queries * heads * dim]);
     let op = Attention {
         q: Heads::packed(&q, heads, dim),
-        sequences: &[Sequence { pages: &pages, length, queries }],
-        kv_heads,
+        sequences: &[],
+        layout,
         scale: 0.125,
         window: None,
         sinks: None,
         soft_cap: None,
     };
-    let times = measure(|| with_level(level, || attention(&op, HeadsMut::packed(&mut out, heads, dim))));
-    let what = format!("{level:?} attention {queries} queries {heads}/{kv_heads} heads of {dim}, {length} keys");
+    let mut turn = 0;
+    let times = measure(|| {
+        let pages = &pages[turn % layers * count..][..count];
+        turn += 1;
+        let op = Attention { sequences: &[Sequence { pages, length, queries }], ..op };
+        with_level(level, || attention(&op, HeadsMut::packed(&mut out, heads, dim)));
+    });
+    let what = format!("{level:?} attention {queries} queries {heads}/{kv_heads} x {dim}, {length} keys {format:?}");
     let seen: usize = (0..queries).map(|query| length - query).sum();
-    report(&what, times, 4 * length * kv_heads * dim, 4 * seen * heads * dim);
+    report(&what, times, count * layout.bytes(), 4 * seen * heads * dim);
 }
 
 /// A token from logits of `vocabulary`, by the usual limits.
@@ -170,12 +178,14 @@ fn main() {
         choose(level, 151_936);
         recur(level, 1);
         recur(level, 128);
-        attend(level, 9, 3, 64, 128, 1);
-        attend(level, 9, 3, 64, 4096, 1);
-        attend(level, 16, 8, 128, 512, 1);
-        attend(level, 32, 8, 128, 4096, 1);
-        attend(level, 9, 3, 64, 512, 512);
-        attend(level, 16, 8, 128, 2048, 512);
+        for format in [KvFormat::F16, KvFormat::Int8, KvFormat::Int4] {
+            attend(level, format, [9, 3, 64], 128, 1);
+            attend(level, format, [9, 3, 64], 4096, 1);
+            attend(level, format, [16, 8, 128], 4096, 1);
+            attend(level, format, [32, 8, 128], 4096, 1);
+            attend(level, format, [9, 3, 64], 512, 512);
+            attend(level, format, [16, 8, 128], 2048, 512);
+        }
         for spread in [false, true] {
             for (n, k) in [(576, 1536), (2048, 2048)] {
                 let weights = Weights::new(n, k, 4, 32, spread);

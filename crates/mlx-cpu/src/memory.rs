@@ -2,7 +2,7 @@
 //! spends as long looking addresses up as reading (measured: 16 GB/s, and 30 with large pages, two threads).
 
 use std::{
-    alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error},
+    alloc::{Layout, handle_alloc_error},
     sync::{Arc, Mutex, PoisonError, Weak},
 };
 
@@ -15,8 +15,10 @@ const LINE: usize = 64;
 
 /// Zeroed memory of its own.
 struct Block {
+    /// On a large page.
     start: *mut u8,
-    layout: Layout,
+    bytes: usize,
+    region: Region,
 }
 
 // SAFETY: it is plain memory; pieces of it are handed out once each.
@@ -26,25 +28,99 @@ unsafe impl Sync for Block {}
 
 impl Block {
     fn new(bytes: usize) -> Block {
-        let layout =
-            Layout::from_size_align(bytes.next_multiple_of(LARGE), LARGE).expect("memory fits an address space");
-        // SAFETY: the layout has a size above zero.
-        let start = unsafe { alloc_zeroed(layout) };
-        if start.is_null() {
-            handle_alloc_error(layout);
-        }
-        #[cfg(target_os = "linux")]
-        // Refused, it is slower and no less right.
-        // SAFETY: the block is ours, and its contents stay what they are.
-        let _ = unsafe { rustix::mm::madvise(start.cast(), layout.size(), rustix::mm::Advice::LinuxHugepage) };
-        Block { start, layout }
+        let bytes = bytes.next_multiple_of(LARGE);
+        let (start, region) = Region::new(bytes);
+        Block { start, bytes, region }
     }
 }
 
 impl Drop for Block {
     fn drop(&mut self) {
-        // SAFETY: allocated with this layout in `new`; no piece is left, as each holds the block.
-        unsafe { dealloc(self.start, self.layout) }
+        // No piece is left, as each holds the block.
+        self.region.free();
+    }
+}
+
+/// What the system gave.
+#[cfg(target_os = "linux")]
+struct Region {
+    start: *mut core::ffi::c_void,
+    bytes: usize,
+}
+
+#[cfg(target_os = "linux")]
+impl Region {
+    /// Pages are given by the system when they are first written to, so that what is left of a block costs nothing.
+    fn new(bytes: usize) -> (*mut u8, Region) {
+        use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous};
+        let whole = bytes + LARGE;
+        let access = ProtFlags::READ | ProtFlags::WRITE;
+        // SAFETY: new memory, wherever the system has some.
+        let mapped = unsafe { mmap_anonymous(std::ptr::null_mut(), whole, access, MapFlags::PRIVATE) };
+        let Ok(start) = mapped else {
+            handle_alloc_error(Layout::from_size_align(whole, LARGE).expect("memory fits an address space"));
+        };
+        let aligned = start.cast::<u8>().wrapping_add(start.align_offset(LARGE));
+        // Refused, it is slower and no less right.
+        // SAFETY: these bytes are ours, and their contents stay what they are.
+        let _ = unsafe { madvise(aligned.cast(), bytes, Advice::LinuxHugepage) };
+        (aligned, Region { start, bytes: whole })
+    }
+
+    fn free(&self) {
+        // SAFETY: mapped in `new`, and nobody is left who reads it.
+        let _ = unsafe { rustix::mm::munmap(self.start, self.bytes) };
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+struct Region {
+    start: *mut u8,
+    layout: Layout,
+}
+
+#[cfg(not(target_os = "linux"))]
+impl Region {
+    fn new(bytes: usize) -> (*mut u8, Region) {
+        let layout = Layout::from_size_align(bytes, LARGE).expect("memory fits an address space");
+        // SAFETY: the layout has a size above zero.
+        let start = unsafe { std::alloc::alloc_zeroed(layout) };
+        if start.is_null() {
+            handle_alloc_error(layout);
+        }
+        (start, Region { start, layout })
+    }
+
+    fn free(&self) {
+        // SAFETY: allocated with this layout in `new`, and nobody is left who reads it.
+        unsafe { std::alloc::dealloc(self.start, self.layout) }
+    }
+}
+
+/// Has large allocations go back to the system as soon as they are freed. glibc by itself keeps them once it has seen a
+/// few: after loading, as much as the largest tensor took.
+pub fn return_large_frees() {
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    {
+        const M_MMAP_THRESHOLD: core::ffi::c_int = -3;
+        const LARGE: core::ffi::c_int = 4 << 20;
+        unsafe extern "C" {
+            fn mallopt(what: core::ffi::c_int, value: core::ffi::c_int) -> core::ffi::c_int;
+        }
+        // SAFETY: glibc's; it changes where later allocations come from.
+        unsafe { mallopt(M_MMAP_THRESHOLD, LARGE) };
+    }
+}
+
+/// Gives what was freed so far back to the system: after loading, what files were read into.
+pub fn release_freed() {
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    {
+        unsafe extern "C" {
+            fn malloc_trim(pad: usize) -> core::ffi::c_int;
+        }
+        // SAFETY: glibc's, callable at any time from any thread.
+        unsafe { malloc_trim(0) };
     }
 }
 
@@ -61,7 +137,7 @@ impl Piece {
         static LATEST: Mutex<(Weak<Block>, usize)> = Mutex::new((Weak::new(), 0));
         let mut latest = LATEST.lock().unwrap_or_else(PoisonError::into_inner);
         let (block, used) = &mut *latest;
-        if let Some(block) = block.upgrade().filter(|block| *used + bytes <= block.layout.size()) {
+        if let Some(block) = block.upgrade().filter(|block| *used + bytes <= block.bytes) {
             let piece = Piece { block, offset: *used, bytes };
             *used = (*used + bytes).next_multiple_of(LINE);
             return piece;

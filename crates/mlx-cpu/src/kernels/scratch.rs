@@ -41,13 +41,22 @@ pub(crate) struct Scratch<T: Plain> {
 impl<T: Plain> Scratch<T> {
     pub fn new(len: usize) -> Self {
         let needed = (len * size_of::<T>()).div_ceil(64);
-        let mut lines = FREE.with_borrow_mut(Vec::pop).unwrap_or_default();
+        let taken = FREE.with_borrow_mut(|free| best(free, needed).map(|index| free.swap_remove(index)));
+        let mut lines = taken.unwrap_or_default();
         if lines.len() < needed {
             lines.clear();
             lines.resize(needed, Line([0; 64]));
         }
         Scratch { lines, len, of: std::marker::PhantomData }
     }
+}
+
+/// The smallest buffer that is large enough, else the largest: kernels ask for the same few sizes again and again, and
+/// the last one freed would in time grow to the largest of them each.
+fn best(free: &[Vec<Line>], needed: usize) -> Option<usize> {
+    let sizes = || free.iter().map(Vec::len).enumerate();
+    let fits = sizes().filter(|(_, size)| *size >= needed).min_by_key(|(_, size)| *size);
+    fits.or_else(|| sizes().max_by_key(|(_, size)| *size)).map(|(index, _)| index)
 }
 
 impl<T: Plain> Deref for Scratch<T> {

@@ -2,7 +2,7 @@
 
 use std::arch::x86_64::*;
 
-use super::{Dot32, E4M3_BITS, Kernel, Simd, TWO_TO_120, kind};
+use super::{Dot32, E4M3_BITS, Kernel, Simd, kind};
 use crate::kernels::pack::E2M1;
 
 /// Proof that the processor has AVX-512 F, BW, VL and VNNI, and AVX2 with FMA and F16C.
@@ -181,10 +181,9 @@ impl Simd for Avx512 {
     unsafe fn load_e4m3(self, from: *const u8) -> __m512 {
         // SAFETY: the caller promises 16 bytes.
         unsafe {
-            // The code's bits where an f32 has them: its exponent is 120 less, its subnormals are an f32's.
-            let codes = _mm512_slli_epi32::<20>(_mm512_cvtepi8_epi32(_mm_loadu_si128(from.cast())));
-            let bits = _mm512_and_si512(codes, _mm512_set1_epi32(E4M3_BITS));
-            _mm512_mul_ps(_mm512_castsi512_ps(bits), _mm512_set1_ps(TWO_TO_120))
+            let codes = _mm256_slli_epi16::<7>(_mm256_cvtepi8_epi16(_mm_loadu_si128(from.cast())));
+            let halves = _mm512_cvtph_ps(_mm256_and_si256(codes, _mm256_set1_epi16(E4M3_BITS)));
+            _mm512_mul_ps(halves, _mm512_set1_ps(256.0))
         }
     }
     #[inline(always)]
@@ -280,7 +279,7 @@ unsafe fn pair_of<const KIND: u8, const PAIR: usize>(weights: *const u8) -> (__m
         let line = |index: usize| _mm512_loadu_si512(weights.add(64 * index).cast());
         let small = |nibbles: (__m512i, __m512i), plane: __m512i, bits: u32, at: u32| {
             let part = |quad: usize| {
-                let mask = _mm512_set1_epi8(((1 << bits) - 1 << at) as i8);
+                let mask = _mm512_set1_epi8((((1 << bits) - 1) << at) as i8);
                 _mm512_and_si512(moved(plane, (quad * bits as usize % 8) as u32, at), mask)
             };
             (_mm512_or_si512(nibbles.0, part(2 * PAIR)), _mm512_or_si512(nibbles.1, part(2 * PAIR + 1)))

@@ -6,7 +6,7 @@ mod dot;
 
 use std::arch::{aarch64::*, asm};
 
-use super::{Dot32, E4M3_BITS, Kernel, LANES, Simd, TWO_TO_120};
+use super::{Dot32, E4M3_BITS, Kernel, LANES, Simd};
 use dot::{dot, dot_plain, dot4, unpack};
 
 /// Widening multiplications only.
@@ -214,12 +214,15 @@ impl<const DOT: u8> Simd for Neon<DOT> {
     #[inline(always)]
     unsafe fn load_e4m3(self, from: *const u8) -> F {
         // SAFETY: the caller promises 16 bytes.
-        let codes = widen_i8(unsafe { vld1q_s8(from.cast()) });
-        // The code's bits where an f32 has them: its exponent is 120 less, its subnormals are an f32's.
-        each!(i => {
-            let bits = vandq_u32(vshlq_n_u32::<20>(codes[i]), vdupq_n_u32(E4M3_BITS as u32));
-            vmulq_f32(vreinterpretq_f32_u32(bits), vdupq_n_f32(TWO_TO_120))
-        })
+        let codes = unsafe { vld1q_s8(from.cast()) };
+        // SAFETY: as in `each`.
+        let [low, high] = unsafe {
+            [vmovl_s8(vget_low_s8(codes)), vmovl_high_s8(codes)]
+                .map(|codes| vreinterpretq_u16_s16(vandq_s16(vshlq_n_s16::<7>(codes), vdupq_n_s16(E4M3_BITS))))
+        };
+        // SAFETY: as in `each`.
+        let halves = unsafe { [vget_low_u16(low), vget_high_u16(low), vget_low_u16(high), vget_high_u16(high)] };
+        each!(i => vmulq_f32(widen_f16(halves[i]), vdupq_n_f32(256.0)))
     }
     #[inline(always)]
     unsafe fn unpack<const KIND: u8>(self, from: *const u8, to: *mut u8) {
