@@ -3,6 +3,8 @@
 use std::{cell::Cell, sync::OnceLock};
 
 pub(crate) use super::simd::Kernel;
+#[cfg(target_arch = "aarch64")]
+use super::simd::neon::{DOTPROD, I8MM, Neon, PLAIN};
 use super::simd::{Portable, Simd};
 #[cfg(target_arch = "x86_64")]
 use super::simd::{amx, avx2::Avx2, avx512::Avx512};
@@ -18,11 +20,26 @@ pub enum Level {
     AvxVnni,
     /// AVX-512 F, BW, VL and VNNI.
     Avx512Vnni,
-    /// As `Avx512Vnni`, with quantized products of several rows on AMX.
+    /// As `Avx512Vnni`, with quantized products of many rows on AMX.
     Amx,
+    /// NEON as every 64-bit ARM has it.
+    Neon,
+    /// As `Neon`, with SDOT.
+    NeonDot,
+    /// As `NeonDot`, with USDOT.
+    NeonI8mm,
 }
 
-const ALL: [Level; 5] = [Level::Portable, Level::Avx2, Level::AvxVnni, Level::Avx512Vnni, Level::Amx];
+const ALL: [Level; 8] = [
+    Level::Portable,
+    Level::Avx2,
+    Level::AvxVnni,
+    Level::Avx512Vnni,
+    Level::Amx,
+    Level::Neon,
+    Level::NeonDot,
+    Level::NeonI8mm,
+];
 
 thread_local! {
     static FORCED: Cell<Option<Level>> = const { Cell::new(None) };
@@ -31,7 +48,7 @@ thread_local! {
 /// The level of kernels called from this thread: the best this machine has, unless [`with_level`] lowered it.
 pub fn level() -> Level {
     static BEST: OnceLock<Level> = OnceLock::new();
-    FORCED.get().unwrap_or_else(|| *BEST.get_or_init(|| best_within(Level::Amx)))
+    FORCED.get().unwrap_or_else(|| *BEST.get_or_init(|| best_within(Level::NeonI8mm)))
 }
 
 /// All levels this machine can run, lowest first.
@@ -67,10 +84,22 @@ impl Level {
             Level::AvxVnni => Level::Avx2.available() && has!("avxvnni"),
             Level::Avx512Vnni => Level::Avx2.available() && has!("avx512f" "avx512bw" "avx512vl" "avx512vnni"),
             Level::Amx => Level::Avx512Vnni.available() && amx::available(),
+            _ => false,
         }
     }
 
-    #[cfg(not(target_arch = "x86_64"))]
+    #[cfg(target_arch = "aarch64")]
+    fn available(self) -> bool {
+        use std::arch::is_aarch64_feature_detected as has;
+        match self {
+            Level::Portable | Level::Neon => true,
+            Level::NeonDot => has!("dotprod"),
+            Level::NeonI8mm => has!("dotprod") && has!("i8mm"),
+            _ => false,
+        }
+    }
+
+    #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
     fn available(self) -> bool {
         self == Level::Portable
     }
@@ -88,6 +117,15 @@ impl Level {
             #[cfg(target_arch = "x86_64")]
             // SAFETY: the level is there, so the processor has AVX-512 F, BW, VL and VNNI, AVX2, FMA and F16C.
             Level::Avx512Vnni | Level::Amx => unsafe { Avx512::new() }.call(kernel),
+            #[cfg(target_arch = "aarch64")]
+            // SAFETY: NEON is part of the target.
+            Level::Neon => unsafe { Neon::<PLAIN>::new() }.call(kernel),
+            #[cfg(target_arch = "aarch64")]
+            // SAFETY: the level is there, so the processor has SDOT.
+            Level::NeonDot => unsafe { Neon::<DOTPROD>::new() }.call(kernel),
+            #[cfg(target_arch = "aarch64")]
+            // SAFETY: the level is there, so the processor has SDOT and USDOT.
+            Level::NeonI8mm => unsafe { Neon::<I8MM>::new() }.call(kernel),
             _ => Portable.call(kernel),
         }
     }

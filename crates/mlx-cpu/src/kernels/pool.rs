@@ -4,6 +4,8 @@
 //! Each thread has a range of neighbouring tasks to itself and helps with the others' once it is through: tasks that lie
 //! side by side read what lies side by side, and that is what a processor reads ahead.
 
+mod cores;
+
 use std::{
     any::Any,
     cell::Cell,
@@ -15,6 +17,8 @@ use std::{
     thread::{self, Thread},
     time::{Duration, Instant},
 };
+
+use cores::physical_cores;
 
 /// How long a thread waits for the next run before it sleeps.
 const SPIN: Duration = Duration::from_micros(50);
@@ -262,26 +266,6 @@ impl Pool {
         }
         self.workers.push(sleeper);
     }
-}
-
-/// Cores that this process may use, hyperthreads of one counted once where the system tells.
-fn physical_cores() -> usize {
-    static CORES: OnceLock<usize> = OnceLock::new();
-    *CORES.get_or_init(|| {
-        let usable = thread::available_parallelism().map_or(1, usize::from);
-        sibling_lists().map_or(usable, |cores| cores.clamp(1, usable))
-    })
-}
-
-/// The number of distinct sets of hyperthreads Linux knows.
-fn sibling_lists() -> Option<usize> {
-    let mut cores = std::collections::BTreeSet::new();
-    for entry in std::fs::read_dir("/sys/devices/system/cpu").ok()?.flatten() {
-        if let Ok(siblings) = std::fs::read_to_string(entry.path().join("topology/thread_siblings_list")) {
-            cores.insert(siblings);
-        }
-    }
-    (!cores.is_empty()).then_some(cores.len())
 }
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
 //! Vectors of 16 lanes for kernels that are written once: a token type per instruction set, whose methods are its
 //! instructions. A token exists only where its instructions do, so arithmetic needs no `unsafe`; raw reads do.
 //!
-//! Every level keeps the same order of operations, so AVX2 and AVX-512 give the same bits; `Portable` rounds products
-//! where the target has no fused multiply-add.
+//! Every level keeps the same order of operations, so all give the same bits; but `Portable` rounds products where the
+//! target has no fused multiply-add.
 
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod amx;
@@ -10,6 +10,8 @@ pub(crate) mod amx;
 pub(crate) mod avx2;
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod avx512;
+#[cfg(target_arch = "aarch64")]
+pub(crate) mod neon;
 mod portable;
 
 pub(crate) use portable::Portable;
@@ -19,7 +21,7 @@ pub(crate) const LANES: usize = 16;
 
 /// Sign, exponent and mantissa of an e4m3 code that was extended with its sign and shifted up by 7: a half of a 256th of
 /// the number. By way of halves, because processors take long over an f32 that is subnormal.
-#[cfg(target_arch = "x86_64")]
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 const E4M3_BITS: i16 = 0xbf80_u16 as i16;
 
 /// How the weights of an output that [`Simd::dot32`] reads are stored, each with those of 15 more outputs: 32 of them, or
@@ -94,7 +96,10 @@ pub(crate) mod kind {
 /// The int8 activations a tile of rows brings to [`Simd::dot32`]: [`kind::inputs`] values a row, row after row, and the
 /// sum of each row's values.
 #[derive(Clone, Copy)]
-#[cfg_attr(not(target_arch = "x86_64"), allow(dead_code, reason = "only AVX2 needs the sums"))]
+#[cfg_attr(
+    not(any(target_arch = "x86_64", target_arch = "aarch64")),
+    allow(dead_code, reason = "only levels that multiply signed weights need the sums")
+)]
 pub(crate) struct Dot32 {
     pub x: *const i8,
     pub sums: *const i32,
