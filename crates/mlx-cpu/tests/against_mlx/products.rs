@@ -97,7 +97,7 @@ fn experts() {
         let answers = mlx_cpu::gather_matmul(&ours, &x, &ids, Mode::Exact).expect("products");
         close(&answers, &reference, 2e-5, &what);
         // A row a product, and rounded activations.
-        let spread = ops::broadcast_to(&x.expand_dims(1).expect("an axis"), &[tokens as i32, top as i32, k as i32])
+        let spread = ops::broadcast_to(x.expand_dims(1).expect("an axis"), &[tokens as i32, top as i32, k as i32])
             .and_then(|x| x.reshape(&[(tokens * top) as i32, k as i32]))
             .expect("rows");
         close(&mlx_cpu::gather_matmul(&ours, &spread, &ids, Mode::Fast).expect("products"), &reference, 2e-4, &what);
