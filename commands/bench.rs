@@ -125,7 +125,7 @@ fn limits(arguments: &args::Bench) -> Limits {
 /// The model's text side. A model that cannot chat, for want of a tokenizer or a template, is measured without HTTP
 /// and that is said, unless HTTP is all that was asked for.
 fn answering(opened: &Opened, engine: &Engine, only: bool) -> Result<Option<Model>, Failure> {
-    let hello = Message { role: Role::User, content: "hello".into(), name: None };
+    let hello = Message::new(Role::User, "hello");
     let request = Request { messages: vec![hello], ..Request::default() };
     let model = opened.model(engine.clone());
     match model.and_then(|model| model.prompt(&request).map_err(Failure::from).map(|_| model)) {

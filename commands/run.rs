@@ -6,7 +6,7 @@ use std::{
 };
 
 use mettle::{
-    chat::{Event, Message, Model, Overrides, Reason, Request, Role},
+    chat::{Event, Finished, Message, Model, Overrides, Reason, Request, Role},
     engine::Limits,
 };
 use rustyline::error::ReadlineError;
@@ -122,7 +122,7 @@ impl Chat {
                     std::io::stdout().flush()?;
                     answer += &text;
                 }
-                Some(Event::Finished { reason, completion_tokens }) => {
+                Some(Event::Finished(Finished { reason, completion_tokens, .. })) => {
                     println!();
                     self.report(usage, completion_tokens, started, first);
                     break reason;
@@ -133,7 +133,7 @@ impl Chat {
                 }
             }
         };
-        if reason == Reason::Length {
+        if matches!(reason, Reason::Length(_)) {
             eprintln!("(cut: the answer reached its limit of tokens)");
         }
         self.request.messages.push(message(Role::Assistant, answer));
@@ -156,5 +156,5 @@ impl Chat {
 }
 
 fn message(role: Role, content: String) -> Message {
-    Message { role, content, name: None }
+    Message::new(role, content)
 }

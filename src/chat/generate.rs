@@ -6,7 +6,7 @@ use std::sync::Arc;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use super::stop::StopStrings;
-use super::{Decoder, Error, Event, Overrides, Reason, Request, Template, Tokenizer, sampling};
+use super::{Cut, Decoder, Error, Event, Finished, Overrides, Reason, Request, Template, Tokenizer, sampling};
 use crate::engine::{Engine, Finish, Job, Step, SubmitError};
 
 /// A loaded model, ready to answer. Shared by all requests.
@@ -189,14 +189,18 @@ impl Events {
     /// Ends the answer and, by dropping the receiver, the job.
     fn finish(&mut self, reason: Reason) {
         self.steps = None;
-        self.ready.push_back(Event::Finished { reason, completion_tokens: self.completion_tokens });
+        self.ready.push_back(Event::Finished(Finished {
+            reason,
+            completion_tokens: self.completion_tokens,
+            reasoning_tokens: 0,
+        }));
     }
 }
 
 fn reason(finish: Finish) -> Reason {
     match finish {
         Finish::Stop => Reason::Stop,
-        Finish::Length => Reason::Length,
+        Finish::Length => Reason::Length(Cut::Text),
         Finish::Failed(message) => Reason::Failed(message),
         Finish::Closing => Reason::Closing,
     }

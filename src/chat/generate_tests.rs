@@ -30,10 +30,11 @@ fn collect(mut events: Events) -> (String, Event) {
         match events.blocking_next().unwrap() {
             Event::Text(part) => text.push_str(&part),
             Event::Started { prompt_tokens, cached_tokens } => assert_eq!((prompt_tokens, cached_tokens), (5, 2)),
-            finished @ Event::Finished { .. } => {
+            finished @ Event::Finished(_) => {
                 assert_eq!(events.blocking_next(), None);
                 return (text, finished);
             }
+            other => panic!("{other:?}"),
         }
     }
 }
@@ -45,14 +46,17 @@ fn check(stop: &[&str], bytes: &[u8], finish: Finish, expected: (&str, Reason, u
     sender.send(Step::Finished(finish)).unwrap();
     let (text, finished) = collect(events);
     let (expected, reason, completion_tokens) = expected;
-    assert_eq!((text.as_str(), finished), (expected, Event::Finished { reason, completion_tokens }));
+    assert_eq!(
+        (text.as_str(), finished),
+        (expected, Event::Finished(Finished { reason, completion_tokens, reasoning_tokens: 0 }))
+    );
 }
 
 #[test]
 fn answers() {
     check(&[], "grüß".as_bytes(), Finish::Stop, ("grüß", Reason::Stop, 6));
-    check(&[], b"", Finish::Length, ("", Reason::Length, 0));
-    check(&[], b"a\xe2\x82", Finish::Length, ("a\u{fffd}", Reason::Length, 3));
+    check(&[], b"", Finish::Length, ("", Reason::Length(Cut::Text), 0));
+    check(&[], b"a\xe2\x82", Finish::Length, ("a\u{fffd}", Reason::Length(Cut::Text), 3));
     check(&["###"], b"a##", Finish::Stop, ("a##", Reason::Stop, 3));
     check(&["ü"], "grüß".as_bytes(), Finish::Length, ("gr", Reason::Stop, 4));
     check(&["\u{fffd}"], b"a\xe2", Finish::Length, ("a", Reason::Stop, 2));
@@ -67,7 +71,10 @@ fn a_stop_string_cancels_the_job() {
     send(&sender, b"ab");
     assert_eq!(events.blocking_next(), Some(Event::Text("a".into())));
     assert!(!sender.is_closed());
-    assert_eq!(events.blocking_next(), Some(Event::Finished { reason: Reason::Stop, completion_tokens: 2 }));
+    assert_eq!(
+        events.blocking_next(),
+        Some(Event::Finished(Finished { reason: Reason::Stop, completion_tokens: 2, reasoning_tokens: 0 }))
+    );
     assert!(sender.is_closed());
     assert_eq!(events.blocking_next(), None);
 }
@@ -87,7 +94,13 @@ fn an_engine_that_vanishes_fails_the_answer() {
     drop(sender);
     let (text, finished) = collect(events);
     assert_eq!(text, "a");
-    assert!(matches!(finished, Event::Finished { reason: Reason::Failed(_), completion_tokens: 1 }), "{finished:?}");
+    assert!(
+        matches!(
+            finished,
+            Event::Finished(Finished { reason: Reason::Failed(_), completion_tokens: 1, reasoning_tokens: 0 })
+        ),
+        "{finished:?}"
+    );
 }
 
 #[test]
@@ -112,7 +125,7 @@ fn model(template: Option<&str>, limits: Limits) -> (Model, Log) {
 }
 
 fn ask(content: &str) -> Request {
-    let message = Message { role: Role::User, content: content.to_owned(), name: None };
+    let message = Message::new(Role::User, content);
     Request { messages: vec![message], ..Request::default() }
 }
 
@@ -123,7 +136,10 @@ fn answer(model: &Model, request: &Request) -> (usize, String, Reason, usize) {
         match event {
             Event::Started { prompt_tokens, .. } => prompt = prompt_tokens,
             Event::Text(part) => text.push_str(&part),
-            Event::Finished { reason, completion_tokens } => return (prompt, text, reason, completion_tokens),
+            Event::Finished(Finished { reason, completion_tokens, .. }) => {
+                return (prompt, text, reason, completion_tokens);
+            }
+            other => panic!("{other:?}"),
         }
     }
     panic!("an answer without an end");
@@ -135,7 +151,7 @@ fn a_model_answers() {
     assert_eq!(model.prompt(&ask("hi<|e|>")).unwrap(), [3 + 104, 3 + 105, 1]);
     assert_eq!(answer(&model, &ask("hi")), (2, "Hé!".into(), Reason::Stop, 4));
     let short = Request { max_tokens: Some(2), ..ask("hi") };
-    assert_eq!(answer(&model, &short), (2, "H\u{fffd}".into(), Reason::Length, 2));
+    assert_eq!(answer(&model, &short), (2, "H\u{fffd}".into(), Reason::Length(Cut::Text), 2));
     let stopped = Request { stop: vec!["é".into()], ..ask("hi") };
     assert_eq!(answer(&model, &stopped), (2, "H".into(), Reason::Stop, 3));
 }
@@ -144,7 +160,7 @@ fn a_model_answers() {
 fn an_answer_is_cut_to_what_the_context_leaves() {
     let (model, _) = model(Some(TEMPLATE), Limits::default());
     let request = Request { max_tokens: Some(1000), ..ask(&"x".repeat(30)) };
-    assert_eq!(answer(&model, &request), (30, "H\u{fffd}".into(), Reason::Length, 2));
+    assert_eq!(answer(&model, &request), (30, "H\u{fffd}".into(), Reason::Length(Cut::Text), 2));
 }
 
 #[test]

@@ -17,9 +17,9 @@ mod tokenizer;
 mod vocabulary;
 
 pub use error::Error;
-pub use event::{Event, Reason};
+pub use event::{Cut, Event, Finished, Logprob, Reason, TokenLogprob, ToolEvent};
 pub use generate::{Events, Model};
 pub use load::LoadError;
-pub use request::{Message, Overrides, Request, Role};
+pub use request::{Dry, Format, Message, Overrides, Request, Role, Thinking, Tool, ToolCall, ToolChoice};
 pub use template::Template;
 pub use tokenizer::{Decoder, Tokenizer};

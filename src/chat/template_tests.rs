@@ -8,7 +8,7 @@ use super::super::Message;
 use super::*;
 
 fn message(role: Role, content: &str) -> Message {
-    Message { role, content: content.to_owned(), name: None }
+    Message::new(role, content)
 }
 
 fn request(messages: Vec<Message>) -> Request {

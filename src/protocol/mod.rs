@@ -41,6 +41,8 @@ pub struct Usage {
     /// Of the prompt's, the ones that were remembered and not computed again.
     pub cached: usize,
     pub completion: usize,
+    /// Of the completion's, those of thoughts.
+    pub reasoning: usize,
 }
 
 impl Whole {
@@ -49,8 +51,8 @@ impl Whole {
         self.usage.add(&event);
         match event {
             Event::Text(text) => self.text.push_str(&text),
-            Event::Finished { reason, .. } => self.reason = Some(reason),
-            Event::Started { .. } => {}
+            Event::Finished(finished) => self.reason = Some(finished.reason),
+            _ => {}
         }
     }
 }
@@ -63,8 +65,11 @@ impl Usage {
                 self.prompt = prompt_tokens;
                 self.cached = cached_tokens;
             }
-            Event::Finished { completion_tokens, .. } => self.completion = completion_tokens,
-            Event::Text(_) => {}
+            Event::Finished(ref finished) => {
+                self.completion = finished.completion_tokens;
+                self.reasoning = finished.reasoning_tokens;
+            }
+            _ => {}
         }
     }
 }

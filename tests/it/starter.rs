@@ -148,7 +148,7 @@ fn prompts_are_rendered_and_tokenised_as_the_reference_was() {
     let checkpoint = Checkpoint::open(&path).expect("it opens");
     let model = chat::Model::open(&checkpoint, serving(&path).clone()).expect("tokenizer and template");
     for golden in goldens() {
-        let message = Message { role: Role::User, content: golden.question.clone(), name: None };
+        let message = Message::new(Role::User, golden.question.clone());
         let request = Request { messages: vec![message], ..Request::default() };
         assert_eq!(model.prompt(&request).expect("a prompt"), golden.prompt, "{}", golden.question);
         assert_eq!(model.tokenizer().decode(&golden.tokens), golden.answer, "{}", golden.question);

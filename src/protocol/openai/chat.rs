@@ -151,10 +151,11 @@ impl protocol::Reply for Reply {
         match event {
             Event::Started { .. } => self.chunk(Delta { role: Some("assistant"), content: Some("") }, None),
             Event::Text(text) => self.chunk(Delta { content: Some(&text), ..Delta::default() }, None),
-            Event::Finished { reason, .. } => match finish_reason(reason) {
+            Event::Finished(finished) => match finish_reason(finished.reason) {
                 Ok(reason) => self.chunk(Delta::default(), Some(reason)) + &self.usage_chunk() + sse::DONE,
                 Err(refusal) => error::frame(&refusal) + sse::DONE,
             },
+            _ => String::new(),
         }
     }
 
@@ -169,8 +170,9 @@ impl protocol::Reply for Reply {
 
 fn finish_reason(reason: Reason) -> Result<&'static str, Refusal> {
     match reason {
-        Reason::Stop => Ok("stop"),
-        Reason::Length => Ok("length"),
+        Reason::Stop | Reason::StopString(_) => Ok("stop"),
+        Reason::ToolCalls => Ok("tool_calls"),
+        Reason::Length(_) | Reason::Loop(_) => Ok("length"),
         Reason::Failed(text) => Err(Refusal::new(Kind::Internal, format!("the answer failed: {text}"))),
         Reason::Closing => Err(Refusal::closing()),
     }

@@ -47,7 +47,7 @@ fn one(path: &str, value: Value) -> Result<Message, Refusal> {
         return Err(Refusal::field(fields.path("tool_call_id"), problem));
     }
     fields.finish(KNOWN)?;
-    Ok(Message { role, content, name })
+    Ok(Message { name, ..Message::new(role, content) })
 }
 
 fn role(value: &Value) -> Option<Role> {

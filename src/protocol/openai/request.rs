@@ -80,6 +80,7 @@ impl Request {
             ignore_eos: fields.bool("ignore_eos")?.unwrap_or(false),
             stop: stop(&mut fields)?,
             template_variables: template_variables(&mut fields)?,
+            ..chat::Request::default()
         };
         for (name, what, holds) in BOOKKEEPING {
             fields.read(name, what, |value| holds(value).then_some(()))?;
@@ -142,6 +143,7 @@ fn sampling(fields: &mut Fields) -> Result<Overrides, Refusal> {
         repetition_penalty: fields.number("repetition_penalty", "a number above 0 (1 is off)", |by| by > 0.0)?,
         presence_penalty: fields.number("presence_penalty", "a number between -2 and 2", penalty)?,
         frequency_penalty: fields.number("frequency_penalty", "a number between -2 and 2", penalty)?,
+        dry: None,
         logit_bias: logit_bias(fields)?,
         seed: fields.read("seed", "a whole number", |seed| seed.as_u64().or(seed.as_i64().map(i64::cast_unsigned)))?,
     })

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::{chat::Request, error, models};
 use crate::{
-    chat::{Event, Message, Overrides, Reason, Role},
+    chat::{Cut, Event, Finished, Message, Overrides, Reason, Role},
     protocol::{Kind, Refusal, Reply, Usage, Whole},
 };
 
@@ -176,7 +176,7 @@ fn a_request_in_full() {
         "chat_template_kwargs": {"thinking": null, "depth": 3},
     }))
     .expect("a request");
-    let message = |role, content: &str| Message { role, content: content.to_owned(), name: None };
+    let message = |role, content: &str| Message::new(role, content);
     assert_eq!(
         request.chat.messages,
         [
@@ -235,7 +235,7 @@ fn events(reason: Reason) -> Vec<Event> {
         Event::Started { prompt_tokens: 5, cached_tokens: 4 },
         Event::Text("H\n".to_owned()),
         Event::Text("é".to_owned()),
-        Event::Finished { reason, completion_tokens: 3 },
+        Event::Finished(Finished { reason, completion_tokens: 3, reasoning_tokens: 0 }),
     ]
 }
 
@@ -245,7 +245,7 @@ fn parsed(frames: &[String]) -> Vec<Value> {
 
 #[test]
 fn a_stream() {
-    let frames = frames(json!({"stream": true, "stream_options": {"include_usage": true}}), Reason::Length);
+    let frames = frames(json!({"stream": true, "stream_options": {"include_usage": true}}), Reason::Length(Cut::Text));
     assert_eq!(frames.last().map(String::as_str), Some("[DONE]"));
     let chunks = parsed(&frames[..frames.len() - 1]);
     let choice =
@@ -297,7 +297,7 @@ fn a_whole_answer() {
         whole
     };
     let reply = || with(json!({})).expect("a request").reply("m");
-    assert_eq!(fold(Reason::Stop).usage, Usage { prompt: 5, cached: 4, completion: 3 });
+    assert_eq!(fold(Reason::Stop).usage, Usage { prompt: 5, cached: 4, completion: 3, reasoning: 0 });
     let mut body: Value = serde_json::from_str(&reply().body(fold(Reason::Stop)).expect("a body")).expect("JSON");
     let (id, other) = (body["id"].take(), reply().body(fold(Reason::Stop)).expect("a body"));
     let id = id.as_str().expect("an id");
