@@ -194,6 +194,7 @@ fn a_request_in_full() {
         repetition_penalty: Some(1.25),
         presence_penalty: Some(-2.0),
         frequency_penalty: Some(2.0),
+        dry: None,
         logit_bias: vec![(7, -100.0), (3, 0.5)],
         seed: Some(u64::MAX),
     };
