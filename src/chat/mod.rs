@@ -4,22 +4,31 @@
 //! The main path: [`Model::generate`] renders, tokenises and submits; [`Events`] decodes what the engine sends, holds
 //! back what may still become a stop string, and says the rest.
 
+mod dialect;
 mod error;
 mod event;
 mod generate;
+mod input;
+mod json;
 mod load;
+mod output;
 mod python;
 mod request;
 mod sampling;
+mod schema;
+mod split;
 mod stop;
 mod template;
 mod tokenizer;
+mod tools;
 mod vocabulary;
 
+pub use dialect::{DIALECTS, Dialect, Tags};
 pub use error::Error;
 pub use event::{Cut, Event, Finished, Logprob, Reason, TokenLogprob, ToolEvent};
 pub use generate::{Events, Model};
 pub use load::LoadError;
 pub use request::{Dry, Format, Message, Overrides, Request, Role, Thinking, Tool, ToolCall, ToolChoice};
+pub use split::{Piece, Splitter};
 pub use template::Template;
 pub use tokenizer::{Decoder, Tokenizer};

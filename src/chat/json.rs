@@ -1,0 +1,349 @@
+//! JSON as models write it, turned into JSON as it should be, while it comes: raw newlines and stray quotes inside
+//! strings, Python's literals and quotes, trailing commas.
+
+use std::{future::Future, pin::Pin};
+
+use serde_json::Value;
+
+use super::{input::Input, schema::Shape};
+
+/// Containers within containers; deeper is taken for nonsense.
+const DEPTH: usize = 100;
+
+/// Bytes of a number.
+const NUMBER: usize = 400;
+
+/// The text is no JSON, however kindly one reads it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NotJson;
+
+/// Where valid JSON goes, piece by piece.
+pub trait Sink: Send {
+    fn json(&mut self, piece: &str);
+}
+
+impl Sink for String {
+    fn json(&mut self, piece: &str) {
+        self.push_str(piece);
+    }
+}
+
+/// What stands around a string decides where it ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Place {
+    Key,
+    Member,
+    Item,
+    Alone,
+}
+
+/// The value of a text that is one.
+pub fn read(text: &str) -> Option<Value> {
+    let input = Input::whole(text);
+    let mut json = String::new();
+    let done = now(async {
+        copy(&input, &Shape::unknown(), &mut json).await?;
+        input.skip_space().await;
+        if input.is_over() { Ok(()) } else { Err(NotJson) }
+    });
+    done.ok()?;
+    serde_json::from_str(&json).ok()
+}
+
+/// Runs a reader of a text that is all there.
+pub fn now<T>(reader: impl Future<Output = T>) -> T {
+    let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+    match std::pin::pin!(reader).poll(&mut context) {
+        std::task::Poll::Ready(done) => done,
+        std::task::Poll::Pending => unreachable!("a reader that waits for more of a whole text is a bug"),
+    }
+}
+
+/// The string that comes next, as JSON.
+pub async fn text(input: &Input) -> Result<String, NotJson> {
+    let mut json = String::new();
+    string(input, &mut json, Place::Alone).await?;
+    Ok(json)
+}
+
+/// Copies one value, fitted to its shape. Strings stream where a string is wanted; a value whose type must be mended
+/// comes when it is complete.
+pub async fn copy(input: &Input, shape: &Shape, sink: &mut dyn Sink) -> Result<(), NotJson> {
+    value(input, shape, sink, Place::Alone, 0).await
+}
+
+fn value<'a>(
+    input: &'a Input,
+    shape: &'a Shape,
+    sink: &'a mut dyn Sink,
+    place: Place,
+    depth: usize,
+) -> Pin<Box<dyn Future<Output = Result<(), NotJson>> + Send + 'a>> {
+    Box::pin(async move {
+        input.skip_space().await;
+        if depth > DEPTH {
+            return Err(NotJson);
+        }
+        let types = shape.types();
+        let first = input.peek().await.ok_or(NotJson)?;
+        // What is not of the type that is wanted is read to its end first, and then mended.
+        let fits = types.is_none_or(|types| match first {
+            '"' | '\'' => types.string,
+            '{' => types.object,
+            '[' => types.array,
+            _ => false,
+        });
+        match first {
+            '{' if fits => object(input, shape, sink, depth).await,
+            '[' if fits => array(input, shape, sink, depth).await,
+            '"' | '\'' if fits => string(input, sink, place).await,
+            _ => {
+                let mut raw = String::new();
+                match first {
+                    '{' => object(input, &Shape::unknown(), &mut raw, depth).await?,
+                    '[' => array(input, &Shape::unknown(), &mut raw, depth).await?,
+                    '"' | '\'' => string(input, &mut raw, place).await?,
+                    _ => raw = scalar(input, place).await?,
+                }
+                let value: Value = serde_json::from_str(&raw).map_err(|_| NotJson)?;
+                let mended = shape.fit(value.clone());
+                // A value that stays keeps its spelling: 1e400 and 1.10 are not for us to round.
+                sink.json(&if mended == value { raw } else { mended.to_string() });
+                Ok(())
+            }
+        }
+    })
+}
+
+async fn object(input: &Input, shape: &Shape, sink: &mut dyn Sink, depth: usize) -> Result<(), NotJson> {
+    input.next().await;
+    sink.json("{");
+    let mut first = true;
+    loop {
+        input.skip_space().await;
+        match input.peek().await.ok_or(NotJson)? {
+            '}' => {
+                input.next().await;
+                sink.json("}");
+                return Ok(());
+            }
+            '"' | '\'' => {
+                let mut key = String::new();
+                string(input, &mut key, Place::Key).await?;
+                input.skip_space().await;
+                if !input.eat(":").await {
+                    return Err(NotJson);
+                }
+                let name: String = serde_json::from_str(&key).map_err(|_| NotJson)?;
+                sink.json(if first { "" } else { "," });
+                sink.json(&key);
+                sink.json(":");
+                value(input, &shape.member(&name), sink, Place::Member, depth + 1).await?;
+            }
+            _ => return Err(NotJson),
+        }
+        first = false;
+        separator(input, '}').await?;
+    }
+}
+
+async fn array(input: &Input, shape: &Shape, sink: &mut dyn Sink, depth: usize) -> Result<(), NotJson> {
+    input.next().await;
+    sink.json("[");
+    let item = shape.item();
+    let mut first = true;
+    loop {
+        input.skip_space().await;
+        if input.eat("]").await {
+            sink.json("]");
+            return Ok(());
+        }
+        sink.json(if first { "" } else { "," });
+        value(input, &item, sink, Place::Item, depth + 1).await?;
+        first = false;
+        separator(input, ']').await?;
+    }
+}
+
+/// A comma, or nothing before the end.
+async fn separator(input: &Input, end: char) -> Result<(), NotJson> {
+    input.skip_space().await;
+    match input.peek().await.ok_or(NotJson)? {
+        ',' => {
+            input.next().await;
+            Ok(())
+        }
+        next if next == end => Ok(()),
+        _ => Err(NotJson),
+    }
+}
+
+/// A number or a literal, in JSON's spelling. It is complete when something else follows it.
+async fn scalar(input: &Input, place: Place) -> Result<String, NotJson> {
+    let holds = |char: char| char.is_ascii_alphanumeric() || "+-._".contains(char);
+    let word = input.word(holds, NUMBER).await.ok_or(NotJson)?;
+    // 12 at the end of a text that was cut may have been on its way to 120.
+    if place != Place::Alone && input.is_over() {
+        return Err(NotJson);
+    }
+    Ok(match word.as_str() {
+        "true" | "True" => "true".to_owned(),
+        "false" | "False" => "false".to_owned(),
+        "null" | "None" | "undefined" | "NaN" | "nan" => "null".to_owned(),
+        _ => number(&word).ok_or(NotJson)?,
+    })
+}
+
+/// A number in JSON's spelling: `+5`, `.5`, `5.` and `007` are numbers elsewhere.
+fn number(word: &str) -> Option<String> {
+    let valid = |text: &str| serde_json::from_str::<serde_json::Number>(text).is_ok();
+    if valid(word) {
+        return Some(word.to_owned());
+    }
+    let plain = word.replace('_', "");
+    if plain.len() < word.len() && !plain.starts_with(['+', '-', '.']) && valid(&plain) {
+        return Some(plain);
+    }
+    let float: f64 = word.parse().ok()?;
+    let spelled = serde_json::Number::from_f64(float)?.to_string();
+    Some(if word.contains(['.', 'e', 'E']) { spelled } else { spelled.trim_end_matches(".0").to_owned() })
+}
+
+/// A string, in quotes of either kind.
+async fn string(input: &Input, sink: &mut dyn Sink, place: Place) -> Result<(), NotJson> {
+    let quote = input.next().await.ok_or(NotJson)?;
+    sink.json("\"");
+    loop {
+        let plain = |char: char| char != quote && char != '\\' && char != '"' && char >= ' ';
+        input.take_while(plain, |piece| sink.json(piece)).await;
+        match input.peek().await.ok_or(NotJson)? {
+            '\\' => escape(input, sink).await?,
+            char if char == quote => {
+                if ends(input, place).await.ok_or(NotJson)? {
+                    input.next().await;
+                    sink.json("\"");
+                    return Ok(());
+                }
+                input.next().await;
+                sink.json(if quote == '"' { "\\\"" } else { "'" });
+            }
+            '"' => {
+                input.next().await;
+                sink.json("\\\"");
+            }
+            control => {
+                input.next().await;
+                sink.json(&escaped(control));
+            }
+        }
+    }
+}
+
+fn escaped(char: char) -> String {
+    let quoted = Value::from(char.to_string()).to_string();
+    quoted[1..quoted.len() - 1].to_owned()
+}
+
+/// Whether the quote that is next ends the string: what follows it must be able to follow a string here. `None` where
+/// the text ends before that is certain.
+async fn ends(input: &Input, place: Place) -> Option<bool> {
+    if place == Place::Alone {
+        return Some(true);
+    }
+    let (char, after) = input.peek_after(1).await?;
+    Some(match (place, char) {
+        (Place::Key, char) => char == ':',
+        (Place::Member, '}') | (Place::Item, ']' | ',') => true,
+        (Place::Member, ',') => matches!(input.peek_after(after).await?.0, '"' | '\'' | '}'),
+        _ => false,
+    })
+}
+
+/// What follows a backslash. An escape that JSON does not know is a backslash that was meant.
+async fn escape(input: &Input, sink: &mut dyn Sink) -> Result<(), NotJson> {
+    input.next().await;
+    match input.peek().await.ok_or(NotJson)? {
+        char @ ('"' | '\\' | '/' | 'b' | 'f' | 'n' | 'r' | 't') => {
+            input.next().await;
+            sink.json(&format!("\\{char}"));
+        }
+        '\'' => {
+            input.next().await;
+            sink.json("'");
+        }
+        'u' => unicode(input, sink).await?,
+        _ => sink.json("\\\\"),
+    }
+    Ok(())
+}
+
+/// The character of `\uXXXX`, of a pair of them where it takes two; U+FFFD where it is half of one; what stands there
+/// where there are no four digits.
+async fn unicode(input: &Input, sink: &mut dyn Sink) -> Result<(), NotJson> {
+    let Some(first) = four_digits(input).await? else {
+        sink.json("\\\\");
+        return Ok(());
+    };
+    let mut char = char::from_u32(first);
+    if (0xd800..0xdc00).contains(&first) && input.is_next("\\u").await {
+        input.next().await;
+        match four_digits(input).await? {
+            Some(second) => char = char::decode_utf16([first as u16, second as u16]).next().and_then(Result::ok),
+            None => {
+                sink.json(&escaped(char::REPLACEMENT_CHARACTER));
+                sink.json("\\\\");
+                return Ok(());
+            }
+        }
+    }
+    sink.json(&escaped(char.unwrap_or(char::REPLACEMENT_CHARACTER)));
+    Ok(())
+}
+
+/// `uXXXX`, taken where it is that.
+async fn four_digits(input: &Input) -> Result<Option<u32>, NotJson> {
+    let (mut code, mut at) = (0, 1);
+    for _ in 0..4 {
+        let Some(char) = input.peek_at(at).await else { return Err(NotJson) };
+        let Some(digit) = char.to_digit(16) else { return Ok(None) };
+        code = code * 16 + digit;
+        at += 1;
+    }
+    for _ in 0..5 {
+        input.next().await;
+    }
+    Ok(Some(code))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn mends() {
+        let check = |text: &str, expected: &str| {
+            let mut json = String::new();
+            let input = Input::whole(text);
+            now(copy(&input, &Shape::unknown(), &mut json)).unwrap_or_else(|_| panic!("{text}"));
+            assert_eq!(json, expected, "{text}");
+            serde_json::from_str::<Value>(&json).unwrap_or_else(|error| panic!("{json}: {error}"));
+        };
+        check(r#"{"a": [1, -2.50, 1e3], "b": {}, "c": []}"#, r#"{"a":[1,-2.50,1e3],"b":{},"c":[]}"#);
+        check("{'a': True, 'b': None, 'c': 'it\\'s'}", r#"{"a":true,"b":null,"c":"it's"}"#);
+        check("{\"a\": \"x\ny\t\"}", r#"{"a":"x\ny\t"}"#);
+        check(r#"{"a": "say "hi" now", "b": 1,}"#, r#"{"a":"say \"hi\" now","b":1}"#);
+        check(r#"{"a": "\d+\.", "b": "\u00e9\ud83d\ude00\ud800\uZ"}"#, r#"{"a":"\\d+\\.","b":"é😀�\\uZ"}"#);
+        check(r#"["a", "b" , ]"#, r#"["a","b"]"#);
+        check("[.5, 5., 007, +1, 1_000]", "[0.5,5.0,7,1,1000]");
+        check(r#"{"a": "</tool_call>", "b": "a, \"b\": c"}"#, r#"{"a":"</tool_call>","b":"a, \"b\": c"}"#);
+        check(r#""a""#, r#""a""#);
+    }
+
+    #[test]
+    fn refuses() {
+        for text in ["", "{", "{\"a\"", "{\"a\": }", "[1 2]", "hello", "{\"a\": 1 oops}", "\"open", "{a: 1}", "1-2"] {
+            assert_eq!(read(text), None, "{text}");
+        }
+        assert_eq!(read(&"[".repeat(100_000)), None);
+    }
+}

@@ -1,0 +1,268 @@
+//! Tells thoughts, text and calls apart in an answer as it comes. Streamed or not, it is the same function over the
+//! same text.
+
+use std::{future::Future, pin::Pin, task};
+
+use super::{
+    Cut, Event, Tool,
+    dialect::{Dialect, Tags},
+    input::Input,
+    output::Output,
+    tools::{Calls, Format, Region},
+};
+
+/// Bytes at the end of a cut answer that may be nothing but the markup that closes a call.
+const CLOSING: usize = 96;
+
+/// A piece of an answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Piece<'a> {
+    Text(&'a str),
+    /// A special token, by its name.
+    Special(&'a str),
+}
+
+/// Reads one answer.
+pub struct Splitter {
+    input: Input,
+    output: Output,
+    program: Option<Program>,
+}
+
+/// How a dialect's answers are read.
+pub type Program = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+/// An answer that is being read: what programs work on.
+#[derive(Clone)]
+pub struct Answer {
+    pub input: Input,
+    pub output: Output,
+    pub calls: Calls,
+    pub dialect: &'static Dialect,
+}
+
+impl Splitter {
+    /// `special_marks` are the names of the model's special tokens; `starts` is what the prompt's end has begun
+    /// already; `ids` should be random.
+    pub fn new(
+        dialect: &'static Dialect,
+        tools: &[Tool],
+        starts: Cut,
+        special_marks: impl IntoIterator<Item = String>,
+        ids: u64,
+    ) -> Splitter {
+        let (input, output) = (Input::new(special_marks), Output::new(starts, ids));
+        let calls = Calls::new(tools, output.clone());
+        let answer = Answer { input: input.clone(), output: output.clone(), calls, dialect };
+        let program = (dialect.program)(answer);
+        Splitter { input, output, program: Some(program) }
+    }
+
+    /// The events that this piece makes certain.
+    pub fn push(&mut self, piece: Piece<'_>) -> Vec<Event> {
+        match piece {
+            Piece::Text(text) => self.input.push(text),
+            Piece::Special(name) => self.input.push_special(name),
+        }
+        self.run();
+        self.output.take()
+    }
+
+    /// The answer is over, or was cut.
+    pub fn finish(&mut self) -> Vec<Event> {
+        self.input.end();
+        self.run();
+        self.output.finish();
+        self.output.take()
+    }
+
+    /// What the answer is in the middle of.
+    pub fn phase(&self) -> Cut {
+        self.output.phase()
+    }
+
+    /// Bytes held back at the moment.
+    #[cfg(test)]
+    pub(super) fn held(&self) -> usize {
+        self.input.held()
+    }
+
+    /// How many calls have begun.
+    pub fn calls(&self) -> usize {
+        self.output.calls()
+    }
+
+    fn run(&mut self) {
+        let mut context = task::Context::from_waker(task::Waker::noop());
+        if let Some(program) = &mut self.program
+            && program.as_mut().poll(&mut context).is_ready()
+        {
+            self.program = None;
+        }
+        if self.program.is_none() {
+            self.input.discard();
+        }
+    }
+}
+
+impl std::fmt::Debug for Splitter {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Splitter").field("phase", &self.phase()).finish_non_exhaustive()
+    }
+}
+
+/// What a mark in an answer may mean.
+#[derive(Clone, Copy)]
+enum Mark {
+    OpenThought,
+    CloseThought,
+    /// A call in this format, opened by its mark of this index.
+    Call(&'static Format, usize),
+}
+
+impl Answer {
+    /// The program of dialects that set thoughts and calls off by marks.
+    pub fn by_marks(self) -> Program {
+        Box::pin(async move {
+            if self.output.phase() == Cut::Reasoning {
+                self.thought().await;
+            }
+            self.bare_call().await;
+            self.text().await;
+        })
+    }
+
+    /// The answer's text, and the calls and thoughts in it, to its end.
+    async fn text(&self) {
+        let marks = self.marks(Cut::Text);
+        let texts: Vec<&str> = marks.iter().map(|(text, _)| *text).collect();
+        while let Some(found) = self.input.until(&texts, |text| self.output.say(text)).await {
+            let text = texts[found];
+            match marks[found].1 {
+                // Only an answer that has not begun can still turn into a thought.
+                Mark::OpenThought if self.output.is_blank() => {
+                    self.output.enter(Cut::Reasoning);
+                    self.thought().await;
+                }
+                Mark::CloseThought if self.output.is_blank() => self.output.enter(Cut::Text),
+                Mark::OpenThought | Mark::CloseThought => self.output.say(text),
+                Mark::Call(..) if self.output.in_code() => self.output.say(text),
+                Mark::Call(..) => {
+                    if !self.call(text).await {
+                        self.output.say(text);
+                    }
+                }
+            }
+        }
+    }
+
+    /// A thought, to the end of its mark.
+    async fn thought(&self) {
+        let marks = self.marks(Cut::Reasoning);
+        let texts: Vec<&str> = marks.iter().map(|(text, _)| *text).collect();
+        while let Some(found) = self.input.until(&texts, |text| self.output.say(text)).await {
+            let text = texts[found];
+            match marks[found].1 {
+                // A thought may speak of its own marks.
+                _ if self.output.after_backtick() && self.input.is_next("`").await => self.output.say(text),
+                Mark::CloseThought => break,
+                // The prompt has opened the thought already.
+                Mark::OpenThought if !self.output.has_said() => {}
+                Mark::OpenThought => self.output.say(text),
+                Mark::Call(..) => {
+                    if self.call(text).await {
+                        break;
+                    }
+                    self.output.say(text);
+                }
+            }
+        }
+        self.output.enter(Cut::Text);
+    }
+
+    /// The marks that count in this phase.
+    fn marks(&self, phase: Cut) -> Vec<(&'static str, Mark)> {
+        let mut marks = Vec::new();
+        if let Some(Tags { open, close, .. }) = &self.dialect.reasoning {
+            marks.extend(open.iter().map(|text| (*text, Mark::OpenThought)));
+            marks.extend(close.iter().map(|text| (*text, Mark::CloseThought)));
+        }
+        let in_thoughts = self.dialect.reasoning.as_ref().is_some_and(|tags| tags.calls_inside);
+        if self.calls.any() && (phase == Cut::Text || in_thoughts) {
+            for format in self.dialect.tools {
+                let opens = format.opens.iter().enumerate();
+                marks.extend(opens.map(|(index, text)| (*text, Mark::Call(format, index))));
+            }
+        }
+        // One mark may open calls in several formats; it is looked for once.
+        let mut seen = Vec::new();
+        marks.retain(|(text, _)| {
+            !seen.contains(text) && {
+                seen.push(*text);
+                true
+            }
+        });
+        marks
+    }
+
+    /// A call that needs no mark at the beginning of the answer.
+    async fn bare_call(&self) {
+        let formats: Vec<&'static Format> =
+            self.dialect.tools.iter().copied().filter(|format| !format.bare.is_empty()).collect();
+        if formats.is_empty() || !self.calls.any() {
+            return;
+        }
+        let Some((first, _)) = self.input.peek_after(0).await else { return };
+        let formats = formats.into_iter().filter(|format| format.bare.contains(&first)).map(|format| (format, 0));
+        self.try_calls(formats.collect(), true).await;
+    }
+
+    /// Calls behind this mark; whether there were any.
+    async fn call(&self, mark: &str) -> bool {
+        let find = |format: &&'static Format| {
+            let index = format.opens.iter().position(|own| *own == mark)?;
+            Some((*format, index))
+        };
+        self.try_calls(self.dialect.tools.iter().filter_map(find).collect(), false).await
+    }
+
+    /// Tries these formats one after the other. Where none of them reads a call, nothing was taken.
+    async fn try_calls(&self, formats: Vec<(&'static Format, usize)>, skip_space: bool) -> bool {
+        let before = self.output.calls();
+        for (format, opened_by) in formats {
+            self.input.pin();
+            if skip_space {
+                self.input.skip_space().await;
+            }
+            let region = Region::new(self.input.clone(), opened_by, self.calls.clone());
+            let read = (format.parse)(region).await;
+            if read.is_err() {
+                self.give_up(before).await;
+            }
+            if read.is_ok() || self.output.calls() > before {
+                self.input.unpin();
+                return self.output.calls() > before;
+            }
+        }
+        self.input.unpin();
+        false
+    }
+
+    /// A format could not go on: what was read since its last complete call becomes text again.
+    async fn give_up(&self, before: usize) {
+        match self.calls.is_open() {
+            // Cut off: the call stays open.
+            true if self.input.met_end() => self.input.discard(),
+            true => self.calls.close_broken(),
+            false => {
+                let over = self.input.met_end();
+                self.input.rewind();
+                // The end of a cut answer may be the beginning of what closes the call; a quote or a brace never is.
+                let rest = self.input.pending();
+                if over && self.output.calls() > before && rest.len() <= CLOSING && !rest.contains(['"', '{']) {
+                    self.input.discard();
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,148 @@
+//! The arguments of a call that has begun, written as one JSON object while they come.
+
+use serde_json::{Map, Value};
+
+use super::{NotACall, Region};
+use crate::chat::{
+    input::Input,
+    json::{self, Sink},
+    schema::{Shape, Types},
+};
+
+/// Writes one call's arguments. A call that is dropped before [`Arguments::end`] was cut off, and its JSON stays open.
+pub struct Arguments {
+    region: Region,
+    shape: Shape,
+    members: usize,
+}
+
+impl Sink for Arguments {
+    fn json(&mut self, piece: &str) {
+        self.region.calls.write(piece);
+    }
+}
+
+impl Arguments {
+    pub(super) fn new(region: Region, shape: Shape) -> Arguments {
+        Arguments { region, shape, members: 0 }
+    }
+
+    /// All arguments at once, as the JSON object that comes next, or as a string that holds one; null is none.
+    /// Ends the call.
+    pub async fn object(mut self) -> Result<(), NotACall> {
+        let input = self.region.input.clone();
+        input.skip_space().await;
+        match input.peek().await.ok_or(NotACall)? {
+            '{' => {
+                let shape = self.shape.clone();
+                json::copy(&input, &shape, &mut self).await?;
+                self.region.end_call();
+                Ok(())
+            }
+            _ => {
+                let mut raw = String::new();
+                json::copy(&input, &Shape::unknown(), &mut raw).await?;
+                self.all(&raw)
+            }
+        }
+    }
+
+    /// All arguments at once, as JSON that is there already: an object, a string that holds one, or null. Ends the
+    /// call.
+    pub fn all(mut self, json: &str) -> Result<(), NotACall> {
+        let object = match json::read(json) {
+            Some(Value::Object(object)) => object,
+            Some(Value::Null) => Map::new(),
+            Some(Value::String(text)) if text.trim().is_empty() => Map::new(),
+            Some(Value::String(text)) => match json::read(&text) {
+                Some(Value::Object(object)) => object,
+                _ => return Err(NotACall),
+            },
+            _ => return Err(NotACall),
+        };
+        let fitted = self.shape.fit(Value::Object(object));
+        self.json(&fitted.to_string());
+        self.region.end_call();
+        Ok(())
+    }
+
+    /// One argument, as the JSON value that comes next.
+    pub async fn value(&mut self, name: &str) -> Result<(), NotACall> {
+        let input = self.region.input.clone();
+        let shape = self.shape.member(name);
+        self.key(name);
+        Ok(json::copy(&input, &shape, self).await?)
+    }
+
+    /// One argument, as the text up to the first of these marks, which is taken too; its index is returned. A string
+    /// streams; anything else is read by its schema once it is complete. `trim` takes one newline off both ends.
+    pub async fn text(&mut self, name: &str, marks: &[&str], trim: bool) -> Result<usize, NotACall> {
+        let input = self.region.input.clone();
+        let shape = self.shape.member(name);
+        if shape.types().is_some_and(Types::only_string) {
+            return self.stream(&input, name, marks, trim).await;
+        }
+        let (text, mark) = input.text_until(marks).await.ok_or(NotACall)?;
+        let text = if trim { without_newlines(&text) } else { &text };
+        let value = shape.read(text);
+        self.member(name, &value);
+        Ok(mark)
+    }
+
+    /// One argument whose value is known.
+    pub fn member(&mut self, name: &str, value: &Value) {
+        self.key(name);
+        self.json(&value.to_string());
+    }
+
+    /// The schema of the arguments.
+    pub fn shape(&self) -> &Shape {
+        &self.shape
+    }
+
+    fn key(&mut self, name: &str) {
+        let open = if self.members == 0 { "{" } else { "," };
+        let key = format!("{open}{}:", Value::from(name));
+        self.json(&key);
+        self.members += 1;
+    }
+
+    async fn stream(&mut self, input: &Input, name: &str, marks: &[&str], trim: bool) -> Result<usize, NotACall> {
+        self.key(name);
+        self.json("\"");
+        // The last newline waits for what follows it; the first is taken when it is there.
+        let (mut first, mut held) = (trim, false);
+        let mark = input
+            .until_mark(marks, |piece| {
+                let mut piece = piece;
+                if std::mem::take(&mut first) {
+                    piece = piece.strip_prefix('\n').unwrap_or(piece);
+                }
+                if !piece.is_empty() && std::mem::take(&mut held) {
+                    self.json("\\n");
+                }
+                if trim && piece.ends_with('\n') {
+                    held = true;
+                    piece = &piece[..piece.len() - 1];
+                }
+                let quoted = Value::from(piece).to_string();
+                self.json(&quoted[1..quoted.len() - 1]);
+            })
+            .await
+            .ok_or(NotACall)?;
+        self.json("\"");
+        Ok(mark)
+    }
+
+    /// The call is complete.
+    pub fn end(mut self) {
+        self.json(if self.members == 0 { "{}" } else { "}" });
+        self.region.end_call();
+    }
+}
+
+/// Text without one newline at each end.
+pub(super) fn without_newlines(text: &str) -> &str {
+    let text = text.strip_prefix('\n').unwrap_or(text);
+    text.strip_suffix('\n').unwrap_or(text)
+}

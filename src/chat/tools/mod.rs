@@ -1,0 +1,165 @@
+//! How families of models write calls of tools, a file each: reading them as they come, writing them into a
+//! conversation's past, and the grammar that makes a model write one.
+
+use std::{
+    future::Future,
+    pin::Pin,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use serde_json::Value;
+
+use super::{Tool, input::Input, json, output::Output, request::ToolCall, schema::Shape};
+
+mod arguments;
+mod hermes;
+mod nesting;
+mod object;
+mod qwen_xml;
+mod rules;
+
+pub use arguments::Arguments;
+pub use hermes::FORMAT as HERMES;
+use nesting::Nesting;
+pub use qwen_xml::FORMAT as QWEN_XML;
+pub use rules::Rules;
+
+/// One family's way to write calls.
+pub struct Format {
+    /// As flags and dialects call it.
+    pub name: &'static str,
+    /// The marks that begin a call, or a list of them.
+    pub opens: &'static [&'static str],
+    /// Characters that begin a call without any mark, at the beginning of an answer only.
+    pub bare: &'static [char],
+    /// Reads what follows a mark of `opens`, or, from its first character on, a bare call.
+    pub parse: fn(Region) -> Parsing,
+    /// What stands around all calls of one turn.
+    pub envelope: Envelope,
+    /// The text of one call, number `index` of its turn, without the envelope.
+    pub render: fn(call: &ToolCall, index: usize) -> String,
+    /// The same as an expression of llguidance's Lark, for any arguments that the tool's schema allows.
+    pub grammar: fn(rules: &mut Rules, tool: &Tool) -> String,
+}
+
+/// Text around and between the calls of a turn, as the family's template writes it.
+pub struct Envelope {
+    pub open: &'static str,
+    pub between: &'static str,
+    pub close: &'static str,
+}
+
+/// All formats there are.
+pub const FORMATS: &[&Format] = &[&HERMES, &QWEN_XML];
+
+/// The text at hand is no call. What was read of it since the last call is text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NotACall;
+
+impl From<json::NotJson> for NotACall {
+    fn from(_: json::NotJson) -> NotACall {
+        NotACall
+    }
+}
+
+/// A reader of calls. It begins calls in its region, and ends when what belongs to it has been read.
+pub type Parsing = Pin<Box<dyn Future<Output = Result<(), NotACall>> + Send>>;
+
+/// A place where calls may stand.
+#[derive(Clone)]
+pub struct Region {
+    pub input: Input,
+    /// The mark that opened it: an index into the format's `opens`; 0 where a bare call begins.
+    pub opened_by: usize,
+    calls: Calls,
+}
+
+impl Region {
+    pub(super) fn new(input: Input, opened_by: usize, calls: Calls) -> Region {
+        Region { input, opened_by, calls }
+    }
+
+    /// A call of this tool begins. From here on nothing of it can become text again; so the name must be certain.
+    ///
+    /// # Errors
+    /// No tool of this name was declared, or no more calls are allowed.
+    pub fn call(&self, name: &str) -> Result<Arguments, NotACall> {
+        self.call_with_id(name, None)
+    }
+
+    /// [`Region::call`] with the id that the model gave it.
+    pub fn call_with_id(&self, name: &str, id: Option<String>) -> Result<Arguments, NotACall> {
+        let (name, shape) = self.calls.declared(name).ok_or(NotACall)?;
+        self.calls.output.begin_call(&name, id);
+        *self.calls.open.lock().unwrap_or_else(PoisonError::into_inner) = Some(Nesting::default());
+        self.input.unpin();
+        Ok(Arguments::new(self.clone(), shape))
+    }
+
+    /// Whether this tool was declared.
+    pub fn declares(&self, name: &str) -> bool {
+        self.calls.declared(name).is_some()
+    }
+
+    /// A call is complete; a failure from here on takes back only what follows.
+    fn end_call(&self) {
+        self.calls.output.end_call();
+        *self.calls.open.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        self.input.pin();
+    }
+}
+
+/// The tools of a request, and the calls of its answer.
+#[derive(Clone)]
+pub struct Calls {
+    tools: Arc<Vec<(String, Shape)>>,
+    pub(super) output: Output,
+    open: Arc<Mutex<Option<Nesting>>>,
+}
+
+impl Calls {
+    pub fn new(tools: &[Tool], output: Output) -> Calls {
+        let shape = |tool: &Tool| match &tool.parameters {
+            Value::Object(_) => Shape::of(tool.parameters.clone()),
+            _ => Shape::unknown(),
+        };
+        let tools = tools.iter().map(|tool| (tool.name.clone(), shape(tool))).collect();
+        Calls { tools: Arc::new(tools), output, open: Arc::default() }
+    }
+
+    /// Whether any tool was declared.
+    pub fn any(&self) -> bool {
+        !self.tools.is_empty()
+    }
+
+    /// Whether a call has begun and not ended.
+    pub fn is_open(&self) -> bool {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner).is_some()
+    }
+
+    /// More of the open call's arguments.
+    fn write(&self, piece: &str) {
+        if let Some(nesting) = &mut *self.open.lock().unwrap_or_else(PoisonError::into_inner) {
+            nesting.read(piece);
+        }
+        self.output.arguments(piece);
+    }
+
+    /// Ends a call that is broken off in the middle of a text that goes on: its JSON is closed behind what was good.
+    pub(super) fn close_broken(&self) {
+        if let Some(nesting) = self.open.lock().unwrap_or_else(PoisonError::into_inner).take() {
+            self.output.arguments(&nesting.closing());
+            self.output.end_call();
+        }
+    }
+
+    /// A tool by its name, also where the model put a namespace before it.
+    fn declared(&self, name: &str) -> Option<(String, Shape)> {
+        let find = |name: &str| self.tools.iter().find(|(own, _)| own == name).cloned();
+        let bare = |prefix: &str| name.strip_prefix(prefix).and_then(find);
+        find(name).or_else(|| bare("functions.")).or_else(|| bare("tools.")).or_else(|| bare("function."))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,104 @@
+//! A call as a JSON object with a name and arguments, whatever stands around it and whatever it calls the two.
+
+use super::{NotACall, Region};
+use crate::chat::{json, schema::Shape};
+
+/// What the name and the arguments are called.
+const NAMES: &[&str] = &["name", "tool_name", "tool", "function_name"];
+const ARGUMENTS: &[&str] = &["arguments", "parameters", "args", "input"];
+
+/// Reads one object, from its brace on.
+pub(super) async fn call(region: &Region) -> Result<(), NotACall> {
+    let input = &region.input;
+    input.skip_space().await;
+    if !input.eat("{").await {
+        return Err(NotACall);
+    }
+    let (mut name, mut id, mut arguments) = (None, None, None);
+    let mut called = false;
+    loop {
+        input.skip_space().await;
+        if input.eat("}").await {
+            break;
+        }
+        let key = string(region).await?;
+        input.skip_space().await;
+        if !input.eat(":").await {
+            return Err(NotACall);
+        }
+        match key.as_str() {
+            key if NAMES.contains(&key) && name.is_none() => name = Some(string(region).await?),
+            "id" | "tool_call_id" if id.is_none() => id = Some(value(region).await?),
+            // OpenAI's own form has both inside.
+            "function" if name.is_none() => match nested(region).await? {
+                Nested::Name(own) => name = Some(own),
+                Nested::Call => called = true,
+            },
+            key if ARGUMENTS.contains(&key) && !called => match &name {
+                Some(name) => {
+                    region.call(name)?.object().await?;
+                    called = true;
+                }
+                None => arguments = Some(value(region).await?),
+            },
+            _ => drop(value(region).await?),
+        }
+        input.skip_space().await;
+        if !input.eat(",").await && !input.is_next("}").await {
+            return Err(NotACall);
+        }
+    }
+    match (called, name) {
+        (true, _) => Ok(()),
+        (false, Some(name)) => region.call(&name)?.all(arguments.as_deref().unwrap_or("null")),
+        (false, None) => Err(NotACall),
+    }
+}
+
+enum Nested {
+    Name(String),
+    Call,
+}
+
+/// `"function": "name"` or `"function": {"name": …, "arguments": …}`.
+async fn nested(region: &Region) -> Result<Nested, NotACall> {
+    region.input.skip_space().await;
+    match region.input.is_next("{").await {
+        true => Box::pin(call(region)).await.map(|()| Nested::Call),
+        false => string(region).await.map(Nested::Name),
+    }
+}
+
+async fn value(region: &Region) -> Result<String, NotACall> {
+    let mut raw = String::new();
+    json::copy(&region.input, &Shape::unknown(), &mut raw).await?;
+    Ok(raw)
+}
+
+async fn string(region: &Region) -> Result<String, NotACall> {
+    region.input.skip_space().await;
+    if !matches!(region.input.peek().await, Some('"' | '\'')) {
+        return Err(NotACall);
+    }
+    let raw = json::text(&region.input).await?;
+    serde_json::from_str(&raw).map_err(|_| NotACall)
+}
+
+/// Reads a list of such objects, from its bracket on.
+pub(super) async fn list(region: &Region) -> Result<(), NotACall> {
+    let input = &region.input;
+    input.skip_space().await;
+    if !input.eat("[").await {
+        return Err(NotACall);
+    }
+    loop {
+        call(region).await?;
+        input.skip_space().await;
+        if input.eat("]").await {
+            return Ok(());
+        }
+        if !input.eat(",").await {
+            return Err(NotACall);
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! The rules of a grammar that makes a model write calls, in llguidance's dialect of Lark.
+
+use serde_json::Value;
+
+use crate::chat::{
+    Tool,
+    schema::{Shape, Types},
+};
+
+/// Keywords of a string's schema that leave its text free.
+const FREE_TEXT: &[&str] = &["type", "title", "description", "default", "examples", "deprecated", "$comment"];
+
+/// One parameter of a tool.
+pub struct Parameter {
+    pub name: String,
+    pub schema: Value,
+    pub required: bool,
+    /// Any string, so that a format without quotes can write it as it is.
+    pub is_text: bool,
+}
+
+/// Collects rules while a format describes its calls.
+pub struct Rules<'a> {
+    rules: Vec<String>,
+    /// The id of a special token, by its name.
+    special: &'a dyn Fn(&str) -> Option<u32>,
+}
+
+impl<'a> Rules<'a> {
+    /// `special` finds special tokens, which a grammar cannot spell as text.
+    pub fn new(special: &'a dyn Fn(&str) -> Option<u32>) -> Rules<'a> {
+        Rules { rules: Vec::new(), special }
+    }
+
+    /// Exactly this text. Special tokens whose names stand in it must be written by [`Rules::mark`].
+    pub fn literal(&self, text: &str) -> String {
+        Value::from(text).to_string()
+    }
+
+    /// A mark: the special token of this name where the model has one, else the text.
+    pub fn mark(&self, text: &str) -> String {
+        match (self.special)(text) {
+            Some(id) => format!("<[{id}]>"),
+            None => self.literal(text),
+        }
+    }
+
+    /// A JSON value that satisfies this schema.
+    pub fn json(&mut self, schema: &Value) -> String {
+        let schema = if schema.is_object() || schema.is_boolean() { schema.clone() } else { Value::Bool(true) };
+        self.rule(&format!("%json {schema}"))
+    }
+
+    /// Any text that does not contain `close`, and `close`.
+    pub fn text_until(&mut self, close: &str) -> String {
+        match (self.special)(close) {
+            Some(id) => {
+                let text = self.rule("/(?s:.*)/");
+                format!("{text} <[{id}]>")
+            }
+            None => {
+                let name = format!("t{}", self.rules.len());
+                self.rules.push(format!("{name}[suffix={}]: /(?s:.*)/", self.literal(close)));
+                name
+            }
+        }
+    }
+
+    /// A tool's parameters in the schema's order.
+    pub fn parameters(&self, tool: &Tool) -> Vec<Parameter> {
+        let shape = Shape::of(tool.parameters.clone());
+        let members = tool.parameters["properties"].as_object();
+        let parameter = |(name, schema): (&String, &Value)| {
+            let is_text = shape.member(name).types().is_some_and(Types::only_string)
+                && schema.as_object().is_some_and(|schema| schema.keys().all(|key| FREE_TEXT.contains(&key.as_str())));
+            let mut schema = schema.clone();
+            if let Value::Object(own) = &mut schema {
+                // References point into the whole.
+                for definitions in ["$defs", "definitions"] {
+                    if let Some(shared) = tool.parameters.get(definitions) {
+                        own.entry(definitions).or_insert_with(|| shared.clone());
+                    }
+                }
+            }
+            Parameter { name: name.clone(), schema, required: shape.requires(name), is_text }
+        };
+        members.into_iter().flatten().map(parameter).collect()
+    }
+
+    /// A rule of its own; returns its name.
+    pub fn rule(&mut self, body: &str) -> String {
+        let name = format!("r{}", self.rules.len());
+        self.rules.push(format!("{name}: {body}"));
+        name
+    }
+
+    /// All rules so far, a line each.
+    pub fn text(&self) -> String {
+        self.rules.join("\n")
+    }
+}

@@ -1,0 +1,105 @@
+//! Hermes calls: model cards of Hermes 2 Pro, Qwen 2.5 and Qwen 3, and what goes wrong in them.
+
+use serde_json::json;
+
+use super::*;
+use crate::chat::tools::hermes::FORMAT;
+
+#[test]
+fn cases() {
+    let check = |case: &str, text: &str, calls: &[(&str, Value)]| check(&FORMAT, case, text, calls);
+    let paris = ("get_weather", json!({"city": "Paris"}));
+    check("hello", "hello", &[]);
+    check("\n hello \n", "\n hello \n", &[]);
+    check(
+        "<tool_call>\n{\"name\": \"get_weather\", \"arguments\": {\"city\": \"Paris\"}}\n</tool_call>",
+        "",
+        &[paris.clone()],
+    );
+    check(
+        "Let me look.\n\n<tool_call>{\"name\":\"get_weather\",\"arguments\":{\"city\":\"Paris\"}}</tool_call>\n",
+        "Let me look.",
+        &[paris.clone()],
+    );
+    check(
+        "<tool_call>{\"arguments\": {\"city\": \"Paris\"}, \"name\": \"get_weather\"}</tool_call> done",
+        "done",
+        &[paris.clone()],
+    );
+    check(
+        "<tool_call>\n{\"name\": \"get_weather\", \"arguments\": \"{\\\"city\\\": \\\"Paris\\\"}\"}\n</tool_call>",
+        "",
+        &[paris.clone()],
+    );
+    check(
+        "<tool_call>\n{'name': 'get_weather', 'arguments': {'city': 'Paris', 'days': '3', 'metric': True}}\n</tool_call>",
+        "",
+        &[("get_weather", json!({"city": "Paris", "days": 3, "metric": true}))],
+    );
+    check(
+        "<tool_call>{\"name\": \"now\", \"arguments\": {}}</tool_call>\n<tool_call>{\"name\": \"now\"}</tool_call><tool_call>{\"name\": \"now\", \"arguments\": null}",
+        "",
+        &[("now", json!({})), ("now", json!({})), ("now", json!({}))],
+    );
+    check(
+        "<tool_call>{\"name\": \"rm\", \"arguments\": {}}</tool_call>",
+        "<tool_call>{\"name\": \"rm\", \"arguments\": {}}</tool_call>",
+        &[],
+    );
+    check("A <tool_call> is a tag, so is </tool_call>.", "A <tool_call> is a tag, so is </tool_call>.", &[]);
+    check(
+        "Write `<tool_call>{\"name\": \"now\"}</tool_call>` so.",
+        "Write `<tool_call>{\"name\": \"now\"}</tool_call>` so.",
+        &[],
+    );
+    check(
+        "```\n<tool_call>{\"name\": \"now\"}</tool_call>\n```",
+        "```\n<tool_call>{\"name\": \"now\"}</tool_call>\n```",
+        &[],
+    );
+    check("<tool_call> hm <tool_call>{\"name\": \"now\"}</tool_call>", "<tool_call> hm", &[("now", json!({}))]);
+    check(
+        "<tool_call>{\"name\": \"write_file\", \"arguments\": {\"path\": \"a\", \"content\": \"</tool_call>\n\"x\" \\u00e9 \\d\"}}</tool_call>",
+        "",
+        &[("write_file", json!({"path": "a", "content": "</tool_call>\n\"x\" é \\d"}))],
+    );
+    check(
+        "<tool_call>{\"name\": \"get_weather\", \"arguments\": {\"city\": 75001, \"days\": \"2\", \"limit\": 2}}</tool_call>",
+        "",
+        &[("get_weather", json!({"city": "75001", "days": 2, "limit": 2}))],
+    );
+    check(
+        "<tool_call>{\"name\": \"get_weather\", \"arguments\": {\"city\": \"Paris\", \"days\": 3 oops}}</tool_call>",
+        "oops}}</tool_call>",
+        &[("get_weather", json!({"city": "Paris", "days": 3}))],
+    );
+    check("<tool_call>{\"name\": \"functions.now\", \"arguments\": {}}</tool_call>", "", &[("now", json!({}))]);
+    check(
+        "<tool_call>{\"name\": \"mcp.search-all\", \"arguments\": {\"q\": null, \"any\": [1, \"2\", {}]}}</tool_call>",
+        "",
+        &[("mcp.search-all", json!({"q": null, "any": [1, "2", {}]}))],
+    );
+}
+
+#[test]
+fn writes_what_it_reads() {
+    check_rendered(&FORMAT);
+}
+
+#[test]
+fn thoughts() {
+    let now = ("now", json!({}));
+    let check = |case: &str, reasoning: &str, text: &str, calls: &[(&str, Value)]| {
+        check_dialect(thinking(&FORMAT, true), case, reasoning, text, calls)
+    };
+    check("<think>\nso\n</think>\n\nYes.", "so", "Yes.", &[]);
+    check("<think>so</think><think>and so</think>Yes.", "soand so", "Yes.", &[]);
+    check("</think>\nYes.", "", "Yes.", &[]);
+    check("Yes, <think> is a tag.", "", "Yes, <think> is a tag.", &[]);
+    check("<think>the `</think>` tag</think>Yes.", "the `</think>` tag", "Yes.", &[]);
+    check("<think>so\n<tool_call>{\"name\": \"now\"}</tool_call>", "so", "", &[now.clone()]);
+    check("<think>so <tool_call> hm</think>Yes", "so <tool_call> hm", "Yes", &[]);
+    check("<think>so</think>\n<tool_call>{\"name\": \"now\"}</tool_call>\n", "so", "", &[now.clone()]);
+    check("<think>never closed", "never closed", "", &[]);
+    check("<think></think>", "", "", &[]);
+}
