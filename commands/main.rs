@@ -13,6 +13,8 @@ use clap::Parser;
 use args::{Arguments, Command};
 
 fn main() -> std::process::ExitCode {
+    // Before the first thread: glibc gives each an arena of its own.
+    mettle::mlx::tune_allocator();
     let arguments = Arguments::parse();
     let outcome = match arguments.command {
         Command::Run(run) => run::run(run),

@@ -127,6 +127,7 @@ impl Chat {
                     self.report(usage, completion_tokens, started, first);
                     break reason;
                 }
+                Some(_) => {}
                 None => {
                     println!();
                     break Reason::Stop;

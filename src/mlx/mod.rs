@@ -15,7 +15,7 @@ mod sampler;
 mod weights;
 
 pub use error::Error;
-pub use mlx_cpu::release_freed;
+pub use mlx_cpu::{release_freed, tune_allocator};
 pub use quant::Float;
 pub use roofline::{Processor, Roofline, processor, roofline};
 pub use runner::Runner;
@@ -84,7 +84,6 @@ pub fn load(checkpoint: &Checkpoint, options: Options) -> Result<Runner, Error> 
     if let Some(threads) = options.threads {
         mlx_cpu::set_threads(threads);
     }
-    mlx_cpu::return_large_frees();
     let architecture = models::find(checkpoint)?;
     let backend = backend(checkpoint, options)?;
     let source = weights::Source::new(checkpoint, backend, architecture.unused);

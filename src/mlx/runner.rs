@@ -5,6 +5,9 @@ use mlx_rs::{Array, ops::indexing::take_axis, transforms};
 use super::{Backend, Error, batch::Batch, models::Model, nn::State, sampler};
 use crate::engine::{self, Row, RunError};
 
+/// Tokens of a prompt whose activations are worth giving back at once (2 to 4 ms after some seconds).
+const LONG_PROMPT: usize = 1024;
+
 /// Owns the model's arrays; lives on the device thread.
 pub struct Runner {
     model: Box<dyn Model>,
@@ -57,6 +60,10 @@ impl Runner {
         transforms::eval(arrays.chain([&hidden]))?;
         for row in rows.iter_mut() {
             row.state.length += row.tokens.len();
+        }
+        let ends_long_prompt = |row: &Row<'_, State>| row.tokens.len() > 1 && row.state.length >= LONG_PROMPT;
+        if rows.iter().any(|row| row.draw.is_some() && ends_long_prompt(row)) {
+            mlx_cpu::release_freed();
         }
         let mut tokens = vec![None; rows.len()];
         if let Some(drawn) = drawn {

@@ -34,7 +34,7 @@ pub use kernels::{
     pool::{set_threads, threads},
 };
 pub use linear::{Joined, Linear, linear};
-pub use memory::{release_freed, return_large_frees};
+pub use memory::{release_freed, tune_allocator};
 pub use norm::{LayerNorm, Norm, layer_norm, rms_norm};
 pub use op::Error;
 pub use pages::Pages;

@@ -97,22 +97,29 @@ impl Region {
     }
 }
 
-/// Has large allocations go back to the system as soon as they are freed. glibc by itself keeps them once it has seen a
-/// few: after loading, as much as the largest tensor took.
-pub fn return_large_frees() {
+/// Tells glibc how this program uses memory; to be called before the first large allocation. Large allocations go back
+/// to the system as soon as they are freed: glibc by itself keeps them once it has seen a few, after loading as much as
+/// the largest tensor took. And all threads share one arena: arrays are made by one thread and freed by another, which
+/// leaves holes in an arena for each (measured: 18 MB of 554 with 8 conversations of 2,000 tokens).
+pub fn tune_allocator() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     {
         const M_MMAP_THRESHOLD: core::ffi::c_int = -3;
+        const M_ARENA_MAX: core::ffi::c_int = -8;
         const LARGE: core::ffi::c_int = 4 << 20;
         unsafe extern "C" {
             fn mallopt(what: core::ffi::c_int, value: core::ffi::c_int) -> core::ffi::c_int;
         }
         // SAFETY: glibc's; it changes where later allocations come from.
-        unsafe { mallopt(M_MMAP_THRESHOLD, LARGE) };
+        unsafe {
+            mallopt(M_MMAP_THRESHOLD, LARGE);
+            mallopt(M_ARENA_MAX, 1);
+        }
     }
 }
 
-/// Gives what was freed so far back to the system: after loading, what files were read into.
+/// Gives what was freed so far back to the system: after loading, what files were read into; after a long prompt, what
+/// its activations took.
 pub fn release_freed() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     {
