@@ -3,12 +3,11 @@
 //! - Hyperthreads of a core count once: they share its vector units.
 //! - Of cores of several kinds only those count that are at least half as fast as the fastest: a task on a slower one
 //!   is what all others would wait for.
-//! - None is set aside for the server and the terminal. A thread that slept gets a core from one that computes at once,
-//!   and what it takes is little: with both cores of a machine at prefill, a thread that sleeps 5 ms is late by 0.1 ms
-//!   (median; 99 of 100 by at most 3 ms, 9 ms where twice as many threads compute as there are cores), and by as much
-//!   on an idle machine (99 of 100: 0.2 ms). So every core stays responsive under load, while a core left idle would cost prefill its share, a quarter on four cores. Nor do runs
-//!   collapse where other programs take cores away: tasks are taken one at a time by whoever has a core, and a caller
-//!   with none left yields its own.
+//! - None is set aside for the server and the terminal, as every core stays responsive under load: with both cores of
+//!   a machine at prefill, a thread that sleeps 5 ms is late by 0.1 ms (median, as on an idle machine; 99 of 100 by at
+//!   most 3 ms, where idle gives 0.2), and by at most 9 ms with twice as many threads as cores. A core left idle would
+//!   cost prefill its share, a quarter on four cores. Nor do runs collapse where other programs take cores away: tasks
+//!   are taken one at a time by whoever has a core, and a caller with none left yields its own.
 
 use std::{collections::BTreeSet, fs, sync::OnceLock, thread};
 
