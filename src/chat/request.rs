@@ -119,6 +119,17 @@ pub struct Dry {
     pub sequence_breakers: Vec<String>,
 }
 
+impl Dry {
+    /// The values its author recommends.
+    pub const BASE: f32 = 1.75;
+    pub const ALLOWED_LENGTH: usize = 2;
+
+    /// The breakers its author recommends.
+    pub fn breakers() -> Vec<String> {
+        ["\n", ":", "\"", "*"].map(str::to_owned).into()
+    }
+}
+
 /// One turn of the conversation.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Message {

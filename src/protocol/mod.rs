@@ -9,29 +9,41 @@ pub mod sse;
 
 pub use refusal::{Kind, Refusal};
 
-use crate::chat::{Event, Reason};
+use crate::chat::{Event, Logprob, Reason, ToolEvent};
 
-/// How a vendor writes one answer: streamed, the frames of its events one after the other; otherwise the fold of the
-/// very same events.
+/// How a vendor writes the answers to one request: streamed, the frames of their events one after the other; otherwise
+/// the fold of the very same events.
 pub trait Reply: Send + 'static {
-    /// What is sent for this event, ready for the wire; empty where the vendor sends nothing. The frames of
-    /// [`Event::Finished`] end the stream.
-    fn frames(&mut self, event: Event) -> String;
+    /// What is sent for this event of answer number `answer`, ready for the wire; empty where the vendor sends nothing.
+    /// The frames of the last answer's [`Event::Finished`] end the stream.
+    fn frames(&mut self, answer: usize, event: Event) -> String;
 
-    /// The body of the whole answer.
+    /// The body of the whole answers.
     ///
     /// # Errors
-    /// The answer failed, or the server closed before it was complete.
-    fn body(self, whole: Whole) -> Result<String, Refusal>;
+    /// An answer failed, or the server closed before it was complete.
+    fn body(self, answers: Vec<Whole>) -> Result<String, Refusal>;
 }
 
 /// An answer in full: the fold of its events.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Whole {
+    pub reasoning: String,
     pub text: String,
+    pub calls: Vec<Call>,
+    pub logprobs: Vec<Logprob>,
     pub usage: Usage,
     /// `None` until the answer has ended.
     pub reason: Option<Reason>,
+}
+
+/// A call of a tool in full.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Call {
+    pub id: String,
+    pub name: String,
+    /// The JSON text of an object; where the answer was cut within the call, the beginning of one.
+    pub arguments: String,
 }
 
 /// What an answer took, in tokens.
@@ -50,26 +62,45 @@ impl Whole {
     pub fn add(&mut self, event: Event) {
         self.usage.add(&event);
         match event {
+            Event::Started { .. } => {}
+            Event::Reasoning(text) => self.reasoning.push_str(&text),
             Event::Text(text) => self.text.push_str(&text),
+            Event::ToolCall(ToolEvent::Begun { id, name, .. }) => {
+                self.calls.push(Call { id, name, arguments: String::new() });
+            }
+            Event::ToolCall(ToolEvent::Arguments { index, fragment }) => {
+                self.calls[index].arguments.push_str(&fragment);
+            }
+            Event::ToolCall(ToolEvent::Ended { .. }) => {}
+            Event::Logprob(logprob) => self.logprobs.push(logprob),
             Event::Finished(finished) => self.reason = Some(finished.reason),
-            _ => {}
         }
     }
 }
 
 impl Usage {
-    /// Takes the counts of an event in, if it has any.
+    /// Takes the counts of an event in, if it has any. Answers to one request share their prompt.
     pub fn add(&mut self, event: &Event) {
-        match *event {
+        match event {
             Event::Started { prompt_tokens, cached_tokens } => {
-                self.prompt = prompt_tokens;
-                self.cached = cached_tokens;
+                self.prompt = *prompt_tokens;
+                self.cached = self.cached.max(*cached_tokens);
             }
-            Event::Finished(ref finished) => {
-                self.completion = finished.completion_tokens;
-                self.reasoning = finished.reasoning_tokens;
+            Event::Finished(finished) => {
+                self.completion += finished.completion_tokens;
+                self.reasoning += finished.reasoning_tokens;
             }
             _ => {}
         }
+    }
+
+    /// What several answers to one request took together.
+    pub fn of(answers: &[Whole]) -> Usage {
+        answers.iter().fold(Usage::default(), |sum, answer| Usage {
+            prompt: answer.usage.prompt,
+            cached: sum.cached.max(answer.usage.cached),
+            completion: sum.completion + answer.usage.completion,
+            reasoning: sum.reasoning + answer.usage.reasoning,
+        })
     }
 }

@@ -13,7 +13,7 @@ use tokio::time::timeout;
 
 use super::error::Refused;
 use crate::{
-    chat::Events,
+    chat::Answers,
     protocol::{Reply, Whole, sse},
 };
 
@@ -23,40 +23,40 @@ pub(super) fn json(body: String) -> impl IntoResponse {
 }
 
 /// The whole answer, when it is complete.
-pub(super) async fn whole(reply: impl Reply, mut events: Events) -> Result<Response, Refused> {
-    let mut whole = Whole::default();
-    while let Some(event) = events.next().await {
-        whole.add(event);
+pub(super) async fn whole(reply: impl Reply, mut answers: Answers) -> Result<Response, Refused> {
+    let mut wholes = vec![Whole::default(); answers.count()];
+    while let Some((answer, event)) = answers.next().await {
+        wholes[answer].add(event);
     }
-    Ok(json(reply.body(whole)?).into_response())
+    Ok(json(reply.body(wholes)?).into_response())
 }
 
 /// The answer as it comes.
-pub(super) fn streamed(reply: impl Reply, events: Events, keep_alive: Duration) -> Response {
+pub(super) fn streamed(reply: impl Reply, answers: Answers, keep_alive: Duration) -> Response {
     let headers = [
         (header::CONTENT_TYPE, sse::CONTENT_TYPE),
         (header::CACHE_CONTROL, "no-cache"),
         // Proxies that gather a response before they pass it on leave one alone that says so.
         (header::HeaderName::from_static("x-accel-buffering"), "no"),
     ];
-    (headers, Body::from_stream(frames(reply, events, keep_alive))).into_response()
+    (headers, Body::from_stream(frames(reply, answers, keep_alive))).into_response()
 }
 
 fn frames<R: Reply>(
     reply: R,
-    events: Events,
+    answers: Answers,
     keep_alive: Duration,
 ) -> impl Stream<Item = Result<String, std::convert::Infallible>> + Send + 'static {
-    stream::unfold((reply, events), move |(mut reply, mut events)| async move {
+    stream::unfold((reply, answers), move |(mut reply, mut answers)| async move {
         loop {
             // Nothing is lost where the time is over first: events are taken only when they are there.
-            let frames = match timeout(keep_alive, events.next()).await {
-                Ok(Some(event)) => reply.frames(event),
+            let frames = match timeout(keep_alive, answers.next()).await {
+                Ok(Some((answer, event))) => reply.frames(answer, event),
                 Ok(None) => return None,
                 Err(_) => sse::KEEP_ALIVE.to_owned(),
             };
             if !frames.is_empty() {
-                return Some((Ok(frames), (reply, events)));
+                return Some((Ok(frames), (reply, answers)));
             }
         }
     })

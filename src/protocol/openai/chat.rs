@@ -1,23 +1,27 @@
-//! Chat completions: the answer in one piece, or as chunks.
+//! Chat completions: the answers in one piece, or as chunks.
 
 use std::{
     hash::{BuildHasher, RandomState},
     time::{SystemTime, UNIX_EPOCH},
 };
 
-use serde::Serialize;
-
-use super::error;
+use super::{
+    error,
+    wire::{
+        Choice, ChunkChoice, Completion, Delta, DeltaCall, DeltaFunction, Finish, Logprobs, Message, MessageCall,
+        UsageWire,
+    },
+};
 pub use super::request::Request;
 use crate::{
-    chat::{Event, Reason},
+    chat::{Event, Logprob, Reason, ToolEvent},
     protocol::{self, Kind, Refusal, Usage, Whole, sse},
 };
 
 /// Names what made an answer: the same fingerprint and seed on the same machine make the same answer.
 const FINGERPRINT: &str = concat!("mettle-", env!("CARGO_PKG_VERSION"));
 
-/// Writes one answer.
+/// Writes the answers to one request.
 #[derive(Debug)]
 pub struct Reply {
     /// Random, so that no two answers share one.
@@ -27,6 +31,10 @@ pub struct Reply {
     model: String,
     chunks: Chunks,
     usage: Usage,
+    /// Log probabilities of each answer that wait for the chunk they belong to; `None` where nobody asked for them.
+    logprobs: Option<Vec<Vec<Logprob>>>,
+    /// Answers that have not ended; 0 once the stream has.
+    open: usize,
 }
 
 /// What the chunks of a stream tell.
@@ -37,75 +45,8 @@ pub(super) enum Chunks {
     WithUsage,
 }
 
-#[derive(Serialize)]
-struct Completion<'a, C> {
-    id: &'a str,
-    object: &'static str,
-    created: u64,
-    model: &'a str,
-    system_fingerprint: &'static str,
-    choices: &'a [C],
-    #[serde(skip_serializing_if = "Option::is_none")]
-    usage: Option<Option<UsageWire>>,
-}
-
-#[derive(Serialize)]
-struct Choice<'a> {
-    index: usize,
-    message: Message<'a>,
-    logprobs: Option<()>,
-    finish_reason: &'static str,
-}
-
-#[derive(Serialize)]
-struct Message<'a> {
-    role: &'static str,
-    content: &'a str,
-    refusal: Option<()>,
-}
-
-#[derive(Serialize)]
-struct ChunkChoice<'a> {
-    index: usize,
-    delta: Delta<'a>,
-    logprobs: Option<()>,
-    finish_reason: Option<&'static str>,
-}
-
-#[derive(Default, Serialize)]
-struct Delta<'a> {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    role: Option<&'static str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    content: Option<&'a str>,
-}
-
-#[derive(Serialize)]
-struct UsageWire {
-    prompt_tokens: usize,
-    completion_tokens: usize,
-    total_tokens: usize,
-    prompt_tokens_details: PromptDetails,
-}
-
-#[derive(Serialize)]
-struct PromptDetails {
-    cached_tokens: usize,
-}
-
-impl From<Usage> for UsageWire {
-    fn from(usage: Usage) -> UsageWire {
-        UsageWire {
-            prompt_tokens: usage.prompt,
-            completion_tokens: usage.completion,
-            total_tokens: usage.prompt + usage.completion,
-            prompt_tokens_details: PromptDetails { cached_tokens: usage.cached },
-        }
-    }
-}
-
 impl Reply {
-    pub(super) fn new(model: &str, chunks: Chunks) -> Reply {
+    pub(super) fn new(model: &str, chunks: Chunks, answers: usize, logprobs: bool) -> Reply {
         let random = || RandomState::new().hash_one("an answer's id");
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         Reply {
@@ -114,6 +55,8 @@ impl Reply {
             model: model.to_owned(),
             chunks,
             usage: Usage::default(),
+            logprobs: logprobs.then(|| vec![Vec::new(); answers]),
+            open: answers,
         }
     }
 
@@ -127,53 +70,108 @@ impl Reply {
         Completion { id, object, created: *created, model, system_fingerprint: FINGERPRINT, choices, usage }
     }
 
-    fn chunk(&self, delta: Delta<'_>, finish_reason: Option<&'static str>) -> String {
+    fn chunk(&mut self, index: usize, delta: Delta<'_>, finish: Finish) -> String {
         let usage = (self.chunks == Chunks::WithUsage).then_some(None);
-        let choice = ChunkChoice { index: 0, delta, logprobs: None, finish_reason };
+        let waiting = self.logprobs.as_mut().map(|answers| std::mem::take(&mut answers[index]));
+        let logprobs = waiting.filter(|waiting| !waiting.is_empty());
+        let logprobs = logprobs.as_deref().map(Logprobs::of);
+        let choice = ChunkChoice { index, delta, logprobs, finish_reason: finish.reason, finish_details: finish.details };
         sse::data(&self.completion("chat.completion.chunk", &[choice], usage))
     }
 
-    /// The chunk without choices that ends a stream with usage.
-    fn usage_chunk(&self) -> String {
-        match self.chunks {
-            Chunks::Plain => String::new(),
-            Chunks::WithUsage => {
-                let none: &[ChunkChoice<'_>] = &[];
-                sse::data(&self.completion("chat.completion.chunk", none, Some(Some(self.usage.into()))))
+    /// The end of one answer, and of the stream if it is the last.
+    fn finish(&mut self, answer: usize, reason: Reason) -> String {
+        let mut frames = match Finish::of(&reason) {
+            Ok(finish) => self.chunk(answer, Delta::default(), finish),
+            Err(refusal) => {
+                self.open = 0;
+                return error::frame(&refusal) + sse::DONE;
             }
+        };
+        self.open -= 1;
+        if self.open == 0 {
+            if self.chunks == Chunks::WithUsage {
+                let none: &[ChunkChoice<'_>] = &[];
+                frames += &sse::data(&self.completion("chat.completion.chunk", none, Some(Some(self.usage.into()))));
+            }
+            frames += sse::DONE;
         }
+        frames
     }
 }
 
 impl protocol::Reply for Reply {
-    fn frames(&mut self, event: Event) -> String {
-        self.usage.add(&event);
-        match event {
-            Event::Started { .. } => self.chunk(Delta { role: Some("assistant"), content: Some("") }, None),
-            Event::Text(text) => self.chunk(Delta { content: Some(&text), ..Delta::default() }, None),
-            Event::Finished(finished) => match finish_reason(finished.reason) {
-                Ok(reason) => self.chunk(Delta::default(), Some(reason)) + &self.usage_chunk() + sse::DONE,
-                Err(refusal) => error::frame(&refusal) + sse::DONE,
-            },
-            _ => String::new(),
+    fn frames(&mut self, answer: usize, event: Event) -> String {
+        if self.open == 0 {
+            // One of several answers has failed, and the stream ended with it.
+            return String::new();
         }
+        self.usage.add(&event);
+        let mut delta = Delta::default();
+        match event {
+            Event::Started { .. } => (delta.role, delta.content) = (Some("assistant"), Some("")),
+            Event::Text(ref text) => delta.content = Some(text),
+            Event::Reasoning(ref text) => delta.reasoning_content = Some(text),
+            Event::ToolCall(ref call) => match DeltaCall::of(call) {
+                Some(call) => delta.tool_calls = Some([call]),
+                None => return String::new(),
+            },
+            Event::Logprob(logprob) => {
+                if let Some(waiting) = &mut self.logprobs {
+                    waiting[answer].push(logprob);
+                }
+                return String::new();
+            }
+            Event::Finished(finished) => return self.finish(answer, finished.reason),
+        }
+        self.chunk(answer, delta, Finish::default())
     }
 
-    fn body(self, whole: Whole) -> Result<String, Refusal> {
+    fn body(self, answers: Vec<Whole>) -> Result<String, Refusal> {
         let unfinished = || Refusal::new(Kind::Internal, "the answer ended without a reason");
-        let finish_reason = finish_reason(whole.reason.ok_or_else(unfinished)?)?;
-        let message = Message { role: "assistant", content: &whole.text, refusal: None };
-        let choice = Choice { index: 0, message, logprobs: None, finish_reason };
-        Ok(sse::json(&self.completion("chat.completion", &[choice], Some(Some(whole.usage.into())))))
+        let mut choices = Vec::with_capacity(answers.len());
+        for (index, answer) in answers.iter().enumerate() {
+            let finish = Finish::of(answer.reason.as_ref().ok_or_else(unfinished)?)?;
+            let logprobs = self.logprobs.is_some().then(|| Logprobs::of(&answer.logprobs));
+            let message = Message::of(answer);
+            let Finish { reason: finish_reason, details: finish_details } = finish;
+            choices.push(Choice { index, message, logprobs, finish_reason, finish_details });
+        }
+        let usage = Usage::of(&answers);
+        Ok(sse::json(&self.completion("chat.completion", &choices, Some(Some(usage.into())))))
     }
 }
 
-fn finish_reason(reason: Reason) -> Result<&'static str, Refusal> {
-    match reason {
-        Reason::Stop | Reason::StopString(_) => Ok("stop"),
-        Reason::ToolCalls => Ok("tool_calls"),
-        Reason::Length(_) | Reason::Loop(_) => Ok("length"),
-        Reason::Failed(text) => Err(Refusal::new(Kind::Internal, format!("the answer failed: {text}"))),
-        Reason::Closing => Err(Refusal::closing()),
+impl<'a> DeltaCall<'a> {
+    fn of(event: &'a ToolEvent) -> Option<DeltaCall<'a>> {
+        match event {
+            ToolEvent::Begun { index, id, name } => Some(DeltaCall {
+                index: *index,
+                id: Some(id),
+                kind: Some("function"),
+                function: DeltaFunction { name: Some(name), arguments: "" },
+            }),
+            ToolEvent::Arguments { index, fragment } => Some(DeltaCall {
+                index: *index,
+                id: None,
+                kind: None,
+                function: DeltaFunction { name: None, arguments: fragment },
+            }),
+            // OpenAI's chunks do not say it: the next call, or the end of the answer, does.
+            ToolEvent::Ended { .. } => None,
+        }
+    }
+}
+
+impl<'a> Message<'a> {
+    fn of(answer: &'a Whole) -> Message<'a> {
+        let call = |call: &'a protocol::Call| MessageCall::new(&call.id, &call.name, &call.arguments);
+        Message {
+            role: "assistant",
+            content: (answer.calls.is_empty() || !answer.text.is_empty()).then_some(&answer.text),
+            reasoning_content: (!answer.reasoning.is_empty()).then_some(&answer.reasoning),
+            tool_calls: (!answer.calls.is_empty()).then(|| answer.calls.iter().map(call).collect()),
+            refusal: None,
+        }
     }
 }

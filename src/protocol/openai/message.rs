@@ -1,14 +1,14 @@
-//! Messages of a conversation: text only, whole or in parts.
+//! Messages of a conversation: text, whole or in parts, thoughts, and calls of tools.
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::fields::{Fields, expected};
 use crate::{
-    chat::{Message, Role},
+    chat::{Message, Role, ToolCall},
     protocol::Refusal,
 };
 
-const KNOWN: &str = "a message has role, content and name";
+const KNOWN: &str = "a message has role, content, name, reasoning_content, tool_calls and tool_call_id";
 const CONTENT: &str = "a string or a list of text parts";
 
 /// The messages of a request, at least one.
@@ -37,17 +37,85 @@ fn one(path: &str, value: Value) -> Result<Message, Refusal> {
         None if role == Role::Assistant => String::new(),
         None => return Err(Refusal::field(fields.path("content"), format!("missing; expected {CONTENT}"))),
     };
-    let name = fields.string("name")?;
-    for list in ["tool_calls", "annotations"] {
-        let empty = |value: &Value| value.as_array().is_some_and(Vec::is_empty).then_some(());
-        fields.read(list, "an empty list or none, because only text is taken back", empty)?;
+    let mut message = Message { name: fields.string("name")?, ..Message::new(role, content) };
+    for thought in ["reasoning_content", "reasoning"] {
+        let said = fields.string(thought)?.filter(|text| !text.is_empty());
+        message.reasoning = message.reasoning.or(only(role == Role::Assistant, said, &fields.path(thought), "thinks")?);
     }
-    if fields.contains("tool_call_id") {
-        let problem = "tool calls are not supported here; leave it out";
-        return Err(Refusal::field(fields.path("tool_call_id"), problem));
-    }
+    let calls = tool_calls(&mut fields)?;
+    message.tool_calls =
+        only(role == Role::Assistant, calls, &fields.path("tool_calls"), "calls tools")?.unwrap_or_default();
+    let id = fields.string("tool_call_id")?;
+    message.tool_call_id = match role {
+        Role::Tool => id,
+        _ if id.is_some() => {
+            let problem = "only a message of role tool answers a call; leave it out";
+            return Err(Refusal::field(fields.path("tool_call_id"), problem));
+        }
+        _ => None,
+    };
+    let empty = |value: &Value| value.as_array().is_some_and(Vec::is_empty).then_some(());
+    fields.read("annotations", "an empty list or none, because only text is taken back", empty)?;
+    refusal(&mut fields)?;
     fields.finish(KNOWN)?;
-    Ok(Message { name, ..Message::new(role, content) })
+    Ok(message)
+}
+
+/// A field that only an assistant's message may have.
+fn only<T>(assistant: bool, value: Option<T>, path: &str, does: &str) -> Result<Option<T>, Refusal> {
+    match value {
+        Some(_) if !assistant => {
+            Err(Refusal::field(path, format!("only a message of role assistant {does}; leave it out")))
+        }
+        value => Ok(value),
+    }
+}
+
+/// What an answer here has as its refusal, so that it can be sent back as it came.
+fn refusal(fields: &mut Fields) -> Result<(), Refusal> {
+    let problem = "null or none: mettle's models refuse in their text; put it into content";
+    fields.read("refusal", problem, |_| None::<()>)?;
+    Ok(())
+}
+
+fn tool_calls(fields: &mut Fields) -> Result<Option<Vec<ToolCall>>, Refusal> {
+    let path = fields.path("tool_calls");
+    match fields.take("tool_calls") {
+        None => Ok(None),
+        Some(Value::Array(calls)) if calls.is_empty() => Ok(None),
+        Some(Value::Array(calls)) => {
+            let numbered = calls.into_iter().enumerate();
+            numbered.map(|(index, call)| tool_call(&format!("{path}[{index}]"), call)).collect::<Result<_, _>>().map(Some)
+        }
+        Some(other) => Err(expected(&path, "a list of calls", &other)),
+    }
+}
+
+fn tool_call(path: &str, value: Value) -> Result<ToolCall, Refusal> {
+    let mut fields = Fields::of(path, value)?;
+    fields.read("type", "\"function\"", |kind| (kind == "function").then_some(()))?;
+    // Where an answer is put together from a stream, its calls keep their index.
+    fields.read("index", "a whole number", |index| index.as_u64())?;
+    let id = fields.string("id")?.unwrap_or_default();
+    let inner = fields.path("function");
+    let function = fields.take("function").ok_or_else(|| Refusal::field(&inner, "missing; expected name and arguments"))?;
+    fields.finish("a call has id, type and function")?;
+    let mut function = Fields::of(&inner, function)?;
+    let name = function.string("name")?.ok_or_else(|| Refusal::field(function.path("name"), "missing"))?;
+    let path = function.path("arguments");
+    let arguments = match function.take("arguments") {
+        None => Map::new(),
+        Some(Value::Object(arguments)) => arguments,
+        Some(Value::String(text)) if text.trim().is_empty() => Map::new(),
+        Some(Value::String(text)) => serde_json::from_str(&text).map_err(|_| {
+            let problem = "expected the JSON text of an object; a call whose arguments were cut off \
+                (finish_reason \"length\") is no call: leave it out";
+            Refusal::field(&path, problem)
+        })?,
+        Some(other) => return Err(expected(&path, "the JSON text of an object", &other)),
+    };
+    function.finish("a called function has name and arguments")?;
+    Ok(ToolCall { id, name, arguments })
 }
 
 fn role(value: &Value) -> Option<Role> {

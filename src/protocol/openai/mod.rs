@@ -3,9 +3,13 @@
 pub mod chat;
 pub mod error;
 mod fields;
+mod format;
 mod message;
 pub mod models;
 mod request;
+mod thinking;
+mod tools;
+mod wire;
 
 #[cfg(test)]
 mod tests;

@@ -6,19 +6,25 @@ use serde_json::{Map, Value};
 use super::{
     chat::{Chunks, Reply},
     fields::{Fields, expected},
-    message,
+    format, message, thinking, tools,
 };
 use crate::{
-    chat::{self, Overrides},
+    chat::{self, Dry, Overrides},
     protocol::{Kind, Refusal},
 };
 
 /// The most stop strings of a request.
 const STOPS: usize = 16;
 
-const KNOWN: &str = "known are model, messages, stream, stream_options, max_tokens, max_completion_tokens, \
-    temperature, top_p, top_k, min_p, presence_penalty, frequency_penalty, repetition_penalty, logit_bias, seed, \
-    stop, ignore_eos and chat_template_kwargs";
+/// Answers to one request, and tokens told of beside each token.
+const ANSWERS: u64 = 16;
+const TOP_LOGPROBS: u64 = 20;
+
+const KNOWN: &str = "known are model, messages, stream, stream_options, max_tokens, max_completion_tokens, n, \
+    temperature, top_p, top_k, min_p, presence_penalty, frequency_penalty, repetition_penalty, dry_multiplier, \
+    dry_base, dry_allowed_length, dry_penalty_last_n, dry_sequence_breakers, logit_bias, logprobs, top_logprobs, seed, \
+    stop, ignore_eos, tools, tool_choice, parallel_tool_calls, response_format, structured_outputs, reasoning_effort, \
+    enable_thinking, thinking, thinking_budget, continue_final_message, add_generation_prompt and chat_template_kwargs";
 
 /// A field's name, what it must be, and whether a value is that.
 type Harmless = (&'static str, &'static str, fn(&Value) -> bool);
@@ -31,21 +37,6 @@ const BOOKKEEPING: &[Harmless] = &[
     ("safety_identifier", "a string", Value::is_string),
     ("prompt_cache_key", "a string", Value::is_string),
     ("store", "false, because nothing is stored here", |value| *value == false),
-    ("n", "1, because one answer is made for a request; send the request again for another", |value| *value == 1),
-    ("tools", "an empty list or none, because tools are not supported here", |value| {
-        value.as_array().is_some_and(Vec::is_empty)
-    }),
-    ("tool_choice", "\"none\" or \"auto\", because tools are not supported here", |value| {
-        value == "none" || value == "auto"
-    }),
-    ("parallel_tool_calls", "true or false", Value::is_boolean),
-    ("response_format", "{\"type\":\"text\"}, because JSON cannot be enforced here", |value| {
-        value
-            .as_object()
-            .is_some_and(|format| format.len() == 1 && format.get("type").is_some_and(|kind| kind == "text"))
-    }),
-    ("logprobs", "false, because log probabilities are not given here", |value| *value == false),
-    ("top_logprobs", "null, because log probabilities are not given here", |_| false),
     ("modalities", "[\"text\"], because answers are text only", |value| {
         value.as_array().is_some_and(|list| list.len() == 1 && list[0] == "text")
     }),
@@ -73,14 +64,22 @@ impl Request {
         let model = fields.string("model")?.filter(|name| !name.is_empty());
         let messages = message::from_wire(fields.take("messages"))?;
         let (stream, include_usage) = streaming(&mut fields)?;
+        let (tools, tool_choice, parallel_tool_calls) = tools::from_wire(&mut fields)?;
         let chat = chat::Request {
             messages,
             max_tokens: max_tokens(&mut fields)?,
             sampling: sampling(&mut fields)?,
             ignore_eos: fields.bool("ignore_eos")?.unwrap_or(false),
             stop: stop(&mut fields)?,
+            tools,
+            tool_choice,
+            parallel_tool_calls,
+            format: format::from_wire(&mut fields)?,
+            thinking: thinking::from_wire(&mut fields)?,
+            continue_final: continue_final(&mut fields)?,
+            answers: answers(&mut fields)?,
+            logprobs: logprobs(&mut fields)?,
             template_variables: template_variables(&mut fields)?,
-            ..chat::Request::default()
         };
         for (name, what, holds) in BOOKKEEPING {
             fields.read(name, what, |value| holds(value).then_some(()))?;
@@ -92,7 +91,7 @@ impl Request {
     /// How the answer to this request is written; `model` is the name that it gives.
     pub fn reply(&self, model: &str) -> Reply {
         let chunks = if self.include_usage { Chunks::WithUsage } else { Chunks::Plain };
-        Reply::new(model, chunks)
+        Reply::new(model, chunks, self.chat.answers.max(1), self.chat.logprobs.is_some())
     }
 }
 
@@ -143,10 +142,74 @@ fn sampling(fields: &mut Fields) -> Result<Overrides, Refusal> {
         repetition_penalty: fields.number("repetition_penalty", "a number above 0 (1 is off)", |by| by > 0.0)?,
         presence_penalty: fields.number("presence_penalty", "a number between -2 and 2", penalty)?,
         frequency_penalty: fields.number("frequency_penalty", "a number between -2 and 2", penalty)?,
-        dry: None,
+        dry: dry(fields)?,
         logit_bias: logit_bias(fields)?,
         seed: fields.read("seed", "a whole number", |seed| seed.as_u64().or(seed.as_i64().map(i64::cast_unsigned)))?,
     })
+}
+
+fn answers(fields: &mut Fields) -> Result<usize, Refusal> {
+    let what = format!("a whole number from 1 to {ANSWERS}");
+    let count = |value: &Value| value.as_u64().filter(|count| (1..=ANSWERS).contains(count));
+    Ok(fields.read("n", &what, count)?.unwrap_or(1) as usize)
+}
+
+fn logprobs(fields: &mut Fields) -> Result<Option<usize>, Refusal> {
+    let wanted = fields.bool("logprobs")?.unwrap_or(false);
+    let what = format!("a whole number from 0 to {TOP_LOGPROBS}");
+    let top = fields.read("top_logprobs", &what, |value| value.as_u64().filter(|count| *count <= TOP_LOGPROBS))?;
+    match (wanted, top) {
+        (false, Some(_)) => Err(Refusal::field("top_logprobs", "send \"logprobs\": true as well")),
+        (false, None) => Ok(None),
+        (true, top) => Ok(Some(top.unwrap_or(0) as usize)),
+    }
+}
+
+/// `continue_final_message`; `add_generation_prompt` says the opposite of the same thing.
+fn continue_final(fields: &mut Fields) -> Result<bool, Refusal> {
+    let continues = fields.bool("continue_final_message")?.unwrap_or(false);
+    match fields.bool("add_generation_prompt")? {
+        Some(begins) if begins == continues => {
+            let problem = "an answer either begins anew or goes on with the last message: send the opposite of \
+                continue_final_message, or leave it out";
+            Err(Refusal::field("add_generation_prompt", problem))
+        }
+        _ => Ok(continues),
+    }
+}
+
+fn dry(fields: &mut Fields) -> Result<Option<Dry>, Refusal> {
+    let multiplier = fields.number("dry_multiplier", "a number of at least 0 (0 is off)", |by| by >= 0.0)?;
+    let base = fields.number("dry_base", "a number of at least 1", |base| base >= 1.0)?;
+    let count = |value: &Value| value.as_u64().map(|count| usize::try_from(count).unwrap_or(usize::MAX));
+    let allowed_length = fields.read("dry_allowed_length", "a whole number of at least 0", count)?;
+    // -1 is all, as in llama.cpp.
+    let last = |value: &Value| match value.as_i64()? {
+        -1 => Some(None),
+        count => usize::try_from(count).ok().map(Some),
+    };
+    let range = fields.read("dry_penalty_last_n", "a whole number of at least 0, or -1 for all", last)?;
+    let breakers = fields.read("dry_sequence_breakers", "a list of strings", |value| {
+        value.as_array()?.iter().map(|breaker| breaker.as_str().map(str::to_owned)).collect::<Option<Vec<String>>>()
+    })?;
+    let alone = multiplier.is_none();
+    for (name, given) in [
+        ("dry_base", base.is_some()),
+        ("dry_allowed_length", allowed_length.is_some()),
+        ("dry_penalty_last_n", range.is_some()),
+        ("dry_sequence_breakers", breakers.is_some()),
+    ] {
+        if alone && given {
+            return Err(Refusal::field(name, "it does nothing without dry_multiplier; send that as well"));
+        }
+    }
+    Ok(multiplier.map(|multiplier| Dry {
+        multiplier,
+        base: base.unwrap_or(Dry::BASE),
+        allowed_length: allowed_length.unwrap_or(Dry::ALLOWED_LENGTH),
+        range: range.flatten(),
+        sequence_breakers: breakers.unwrap_or_else(Dry::breakers),
+    }))
 }
 
 fn logit_bias(fields: &mut Fields) -> Result<Vec<(u32, f32)>, Refusal> {

@@ -6,14 +6,14 @@ use axum::{
 };
 
 use crate::{
-    chat::Events,
+    chat::Answers,
     protocol::{Kind, Refusal, openai},
     server::{App, body, error::Refused, reply},
 };
 
 /// An answer that has begun, and how it is to be sent.
 struct Begun {
-    events: Events,
+    answers: Answers,
     reply: openai::chat::Reply,
     stream: bool,
 }
@@ -24,11 +24,11 @@ pub(super) async fn create(State(app): State<App>, request: Request) -> Result<R
     // A long conversation takes a while to parse, render and tokenise. Where the client goes away meanwhile, what
     // comes out is dropped, and that cancels it.
     let begun = tokio::task::spawn_blocking(move || begin(&app, &body)).await;
-    let Begun { events, reply, stream } =
+    let Begun { answers, reply, stream } =
         begun.map_err(|_| Refusal::new(Kind::Internal, "reading this request failed; please report it"))??;
     match stream {
-        true => Ok(reply::streamed(reply, events, config.keep_alive)),
-        false => reply::whole(reply, events).await,
+        true => Ok(reply::streamed(reply, answers, config.keep_alive)),
+        false => reply::whole(reply, answers).await,
     }
 }
 
@@ -36,6 +36,6 @@ fn begin(app: &App, body: &[u8]) -> Result<Begun, Refusal> {
     let asked = openai::chat::Request::from_wire(body)?;
     let entry = app.0.models.find(asked.model.as_deref())?;
     let reply = asked.reply(asked.model.as_deref().unwrap_or(entry.name()));
-    let events = entry.model().generate(&asked.chat)?;
-    Ok(Begun { events, reply, stream: asked.stream })
+    let answers = entry.model().generate(&asked.chat)?;
+    Ok(Begun { answers, reply, stream: asked.stream })
 }

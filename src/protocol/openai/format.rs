@@ -1,0 +1,143 @@
+//! What an answer's text must be, in the several ways clients ask for it.
+
+use serde_json::Value;
+
+use super::fields::{Fields, expected};
+use crate::{chat::Format, protocol::Refusal};
+
+const TYPES: &str = "\"text\", \"json_object\", \"json_schema\", \"regex\", \"lark\", \"ebnf\" or \"choice\"";
+const STRUCTURED: &str = "known are json, json_object, regex, choice and grammar";
+
+/// `response_format`, and what other servers call it: `structured_outputs`, `guided_json`, `guided_regex`,
+/// `guided_choice`, `guided_grammar`, `grammar` and `json_schema`.
+pub(super) fn from_wire(fields: &mut Fields) -> Result<Format, Refusal> {
+    let mut found: Option<(String, Format)> = None;
+    let mut add = |name: &str, format: Option<Format>| match (format, &found) {
+        (None, _) => Ok(()),
+        (Some(_), Some((before, _))) => {
+            Err(Refusal::field(name, format!("{before} says already what the answer must be; send one of the two")))
+        }
+        (Some(format), None) => {
+            found = Some((name.to_owned(), format));
+            Ok(())
+        }
+    };
+    add("response_format", fields.take("response_format").map(response_format).transpose()?)?;
+    add("structured_outputs", fields.take("structured_outputs").map(structured).transpose()?)?;
+    for (name, read) in [
+        ("guided_json", schema as fn(&str, Value) -> Result<Format, Refusal>),
+        ("json_schema", schema),
+        ("guided_regex", regex),
+        ("guided_choice", choice),
+        ("guided_grammar", grammar),
+        ("grammar", grammar),
+    ] {
+        add(name, fields.take(name).map(|value| read(name, value)).transpose()?)?;
+    }
+    Ok(found.map_or(Format::Text, |(_, format)| format))
+}
+
+fn response_format(value: Value) -> Result<Format, Refusal> {
+    let mut fields = Fields::of("response_format", value)?;
+    let kind = fields.string("type")?;
+    let mut required = |name: &str| {
+        let path = fields.path(name);
+        fields.take(name).map(|value| (path.clone(), value)).ok_or_else(|| Refusal::field(path, "missing"))
+    };
+    let format = match kind.as_deref() {
+        Some("text") => Format::Text,
+        Some("json_object") => match fields.take("schema") {
+            // As llama.cpp and others take it.
+            Some(value) => schema("response_format.schema", value)?,
+            None => Format::JsonObject,
+        },
+        Some("json_schema") => {
+            let (path, value) = required("json_schema")?;
+            named_schema(&path, value)?
+        }
+        Some("regex") => required(if fields.contains("pattern") { "pattern" } else { "regex" })
+            .and_then(|(path, value)| regex(&path, value))?,
+        Some("lark") => required("grammar").and_then(|(path, value)| Ok(Format::Lark(string(&path, value)?)))?,
+        Some("ebnf" | "gbnf") => {
+            required("grammar").and_then(|(path, value)| Ok(Format::Ebnf(string(&path, value)?)))?
+        }
+        Some("grammar") => required("grammar").and_then(|(path, value)| grammar(&path, value))?,
+        Some("choice") => required("choice").and_then(|(path, value)| choice(&path, value))?,
+        Some(other) => return Err(Refusal::field("response_format.type", format!("expected {TYPES}, got {other:?}"))),
+        None => return Err(Refusal::field("response_format.type", format!("missing; expected {TYPES}"))),
+    };
+    fields.finish("a response_format has type and what belongs to it")?;
+    Ok(format)
+}
+
+/// OpenAI's wrapping of a schema: name, description, schema and strict.
+fn named_schema(path: &str, value: Value) -> Result<Format, Refusal> {
+    let mut fields = Fields::of(path, value)?;
+    fields.string("name")?;
+    fields.string("description")?;
+    // A schema is held to here whether it is strict or not.
+    fields.bool("strict")?;
+    let path = fields.path("schema");
+    let value = fields.take("schema").ok_or_else(|| Refusal::field(&path, "missing; expected a JSON Schema"))?;
+    fields.finish("a json_schema has name, description, schema and strict")?;
+    schema(&path, value)
+}
+
+fn structured(value: Value) -> Result<Format, Refusal> {
+    let mut fields = Fields::of("structured_outputs", value)?;
+    let mut found = None;
+    for (name, read) in [
+        ("json", schema as fn(&str, Value) -> Result<Format, Refusal>),
+        ("regex", regex),
+        ("choice", choice),
+        ("grammar", grammar),
+    ] {
+        let path = fields.path(name);
+        if let Some(value) = fields.take(name) {
+            found = Some(read(&path, value)?);
+            break;
+        }
+    }
+    if found.is_none() && fields.bool("json_object")? == Some(true) {
+        found = Some(Format::JsonObject);
+    }
+    fields.finish(STRUCTURED)?;
+    found.ok_or_else(|| Refusal::field("structured_outputs", format!("it asks for nothing; {STRUCTURED}")))
+}
+
+/// A schema, as an object or as its JSON text.
+fn schema(path: &str, value: Value) -> Result<Format, Refusal> {
+    let value = match value {
+        Value::String(text) => serde_json::from_str(&text)
+            .map_err(|error| Refusal::field(path, format!("expected a JSON Schema, and this is no JSON: {error}")))?,
+        other => other,
+    };
+    match value {
+        Value::Object(_) | Value::Bool(true) => Ok(Format::JsonSchema(value)),
+        other => Err(expected(path, "a JSON Schema, which is an object", &other)),
+    }
+}
+
+fn regex(path: &str, value: Value) -> Result<Format, Refusal> {
+    Ok(Format::Regex(string(path, value)?))
+}
+
+/// A grammar whose kind shows: EBNF defines rules by `::=`, Lark by a colon.
+fn grammar(path: &str, value: Value) -> Result<Format, Refusal> {
+    let text = string(path, value)?;
+    Ok(if text.contains("::=") { Format::Ebnf(text) } else { Format::Lark(text) })
+}
+
+fn choice(path: &str, value: Value) -> Result<Format, Refusal> {
+    let what = "a list of strings, at least one";
+    let Value::Array(list) = &value else { return Err(expected(path, what, &value)) };
+    let strings: Option<Vec<String>> = list.iter().map(|item| item.as_str().map(str::to_owned)).collect();
+    strings.filter(|strings| !strings.is_empty()).map(Format::Choice).ok_or_else(|| expected(path, what, &value))
+}
+
+fn string(path: &str, value: Value) -> Result<String, Refusal> {
+    match value {
+        Value::String(text) if !text.trim().is_empty() => Ok(text),
+        other => Err(expected(path, "a string that is not empty", &other)),
+    }
+}

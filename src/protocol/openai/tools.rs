@@ -1,0 +1,155 @@
+//! The tools of a request, and what it says about calling them.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Map, Value, json};
+
+use super::fields::{Fields, expected};
+use crate::{
+    chat::{Tool, ToolChoice},
+    protocol::Refusal,
+};
+
+/// Tools of a request, and characters of a tool's name.
+const TOOLS: usize = 512;
+const NAME: usize = 128;
+
+const CHOICES: &str = "\"none\", \"auto\", \"required\" or {\"type\": \"function\", \"function\": {\"name\": …}}";
+
+/// `tools`, `tool_choice` and `parallel_tool_calls`.
+pub(super) fn from_wire(fields: &mut Fields) -> Result<(Vec<Tool>, ToolChoice, bool), Refusal> {
+    let tools = match fields.take("tools") {
+        None => Vec::new(),
+        Some(Value::Array(tools)) if tools.len() <= TOOLS => {
+            let numbered = tools.into_iter().enumerate();
+            numbered.map(|(index, tool)| one(&format!("tools[{index}]"), tool)).collect::<Result<_, _>>()?
+        }
+        Some(Value::Array(tools)) => {
+            return Err(Refusal::field("tools", format!("expected at most {TOOLS} tools, got {}", tools.len())));
+        }
+        Some(other) => return Err(expected("tools", "a list of tools", &other)),
+    };
+    let mut names = BTreeSet::new();
+    for (index, tool) in tools.iter().enumerate() {
+        if !names.insert(tool.name.as_str()) {
+            let problem = format!("there is another tool named {:?}; every tool needs a name of its own", tool.name);
+            return Err(Refusal::field(format!("tools[{index}].function.name"), problem));
+        }
+    }
+    let (tools, choice) = choose(fields.take("tool_choice"), tools)?;
+    let parallel = fields.bool("parallel_tool_calls")?.unwrap_or(true);
+    Ok((tools, choice, parallel))
+}
+
+fn one(path: &str, value: Value) -> Result<Tool, Refusal> {
+    let mut fields = Fields::of(path, value)?;
+    match fields.string("type")?.as_deref() {
+        Some("function") => {}
+        Some(other) => {
+            let problem = format!("only tools of type \"function\" are called here, got {other:?}");
+            return Err(Refusal::field(fields.path("type"), problem));
+        }
+        None => return Err(Refusal::field(fields.path("type"), "missing; send \"function\"")),
+    }
+    let function = fields.take("function");
+    let path = fields.path("function");
+    let function = function.ok_or_else(|| Refusal::field(&path, "missing; expected an object with the tool's name"))?;
+    fields.finish("a tool has type and function")?;
+    let definition = function.as_object().cloned().unwrap_or_default();
+    let mut function = Fields::of(&path, function)?;
+    let name = function.string("name")?.filter(|name| is_name(name));
+    let what = format!("a name of 1 to {NAME} letters, digits and the signs _ - . : /");
+    let name = name.ok_or_else(|| Refusal::field(function.path("name"), format!("expected {what}")))?;
+    function.string("description")?;
+    let strict = function.bool("strict")?.unwrap_or(false);
+    let is_schema = |value: &Value| value.is_object().then(|| value.clone());
+    let parameters = function.read("parameters", "an object, which is a JSON Schema", is_schema)?;
+    function.finish("a function has name, description, parameters and strict")?;
+    Ok(Tool { name, parameters: parameters.unwrap_or_else(|| json!({})), strict, definition: without_nulls(definition) })
+}
+
+fn is_name(name: &str) -> bool {
+    let holds = |char: char| char.is_alphanumeric() || "_-.:/".contains(char);
+    !name.is_empty() && name.len() <= NAME && name.chars().all(holds)
+}
+
+fn without_nulls(mut definition: Map<String, Value>) -> Map<String, Value> {
+    definition.retain(|_, value| !value.is_null());
+    definition
+}
+
+/// The choice, and the tools that it leaves.
+fn choose(choice: Option<Value>, tools: Vec<Tool>) -> Result<(Vec<Tool>, ToolChoice), Refusal> {
+    let (tools, choice) = match choice {
+        None => (tools, ToolChoice::Auto),
+        Some(Value::String(word)) => {
+            let choice = match word.as_str() {
+                "none" => ToolChoice::None,
+                "auto" => ToolChoice::Auto,
+                "required" | "any" => ToolChoice::Required,
+                _ => return Err(expected("tool_choice", CHOICES, &Value::String(word))),
+            };
+            (tools, choice)
+        }
+        Some(value @ Value::Object(_)) => {
+            let mut fields = Fields::of("tool_choice", value)?;
+            match fields.string("type")?.as_deref() {
+                Some("function") => {
+                    let name = named(&mut fields, &tools)?;
+                    fields.finish("a choice of a function has type and function")?;
+                    (tools, ToolChoice::Named(name))
+                }
+                Some("allowed_tools") => allowed(fields, tools)?,
+                _ => return Err(Refusal::field("tool_choice.type", "expected \"function\" or \"allowed_tools\"")),
+            }
+        }
+        Some(other) => return Err(expected("tool_choice", CHOICES, &other)),
+    };
+    if tools.is_empty() && !matches!(choice, ToolChoice::Auto | ToolChoice::None) {
+        return Err(Refusal::field("tool_choice", "a call is required, but there are no tools; send tools as well"));
+    }
+    Ok((tools, choice))
+}
+
+/// `"function": {"name": …}`, one of the request's tools.
+fn named(fields: &mut Fields, tools: &[Tool]) -> Result<String, Refusal> {
+    let path = fields.path("function");
+    let function = fields.take("function").ok_or_else(|| Refusal::field(&path, "missing; expected {\"name\": …}"))?;
+    let mut function = Fields::of(&path, function)?;
+    let name = function.string("name")?.ok_or_else(|| Refusal::field(function.path("name"), "missing"))?;
+    if !tools.iter().any(|tool| tool.name == name) {
+        let names: Vec<&str> = tools.iter().map(|tool| tool.name.as_str()).collect();
+        let problem = format!("there is no tool {name:?} in tools; there are: {}", names.join(", "));
+        return Err(Refusal::field(function.path("name"), problem));
+    }
+    function.finish("a function is chosen by its name alone")?;
+    Ok(name)
+}
+
+/// `{"type": "allowed_tools", "allowed_tools": {"mode": "auto", "tools": […]}}`
+fn allowed(mut fields: Fields, tools: Vec<Tool>) -> Result<(Vec<Tool>, ToolChoice), Refusal> {
+    let path = fields.path("allowed_tools");
+    let inner = fields.take("allowed_tools").ok_or_else(|| Refusal::field(&path, "missing; expected mode and tools"))?;
+    fields.finish("such a choice has type and allowed_tools")?;
+    let mut inner = Fields::of(&path, inner)?;
+    let choice = inner.read("mode", "\"auto\" or \"required\"", |mode| match mode.as_str()? {
+        "auto" => Some(ToolChoice::Auto),
+        "required" => Some(ToolChoice::Required),
+        _ => None,
+    })?;
+    let path = inner.path("tools");
+    let list = inner.read("tools", "a list of the allowed tools, at least one", |list| {
+        list.as_array().filter(|list| !list.is_empty()).cloned()
+    })?;
+    let list = list.ok_or_else(|| Refusal::field(&path, "missing; expected a list of the allowed tools"))?;
+    inner.finish("allowed tools have mode and tools")?;
+    let mut names = BTreeSet::new();
+    for (index, value) in list.into_iter().enumerate() {
+        let mut entry = Fields::of(&format!("{path}[{index}]"), value)?;
+        entry.read("type", "\"function\"", |kind| (kind == "function").then_some(()))?;
+        names.insert(named(&mut entry, &tools)?);
+        entry.finish("an allowed tool has type and function")?;
+    }
+    let tools = tools.into_iter().filter(|tool| names.contains(&tool.name)).collect();
+    Ok((tools, choice.unwrap_or(ToolChoice::Auto)))
+}
