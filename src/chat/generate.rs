@@ -83,6 +83,8 @@ impl Model {
             sampling: sampling::resolve(&request.sampling, &self.defaults, self.tokenizer.vocab_size())?,
             max_tokens: request.max_tokens.map_or(left, |wanted| wanted.min(left)),
             stop_tokens: if request.ignore_eos { Vec::new() } else { self.stop_tokens.clone() },
+            guide: None,
+            logprobs: None,
             steps,
             prompt,
         })
@@ -155,7 +157,7 @@ impl Events {
             }
             Some(Step::Token(token)) => {
                 self.completion_tokens += 1;
-                let text = self.text.decoder.push(&self.text.tokenizer, token);
+                let text = self.text.decoder.push(&self.text.tokenizer, token.id);
                 if self.say(&text) {
                     self.finish(Reason::Stop);
                 }

@@ -19,7 +19,7 @@ fn events(stop: &[&str]) -> (UnboundedSender<Step>, Events) {
 /// Sends a token for each byte.
 fn send(sender: &UnboundedSender<Step>, bytes: &[u8]) {
     for &byte in bytes {
-        sender.send(Step::Token(3 + u32::from(byte))).unwrap();
+        sender.send(Step::Token((3 + u32::from(byte)).into())).unwrap();
     }
 }
 

@@ -2,10 +2,14 @@
 //!
 //! The main path: [`Engine::submit`] puts a [`Job`] into the device thread's inbox; the scheduler gives it a row,
 //! starts it from the longest remembered prefix, prefills it chunk by chunk and decodes all rows together; the job
-//! answers with [`Step`]s.
+//! answers with [`Step`]s. A job may have a [`Guide`] that says which tokens may come next; it thinks on threads of its
+//! own while the device computes.
 
 mod device;
+mod guide;
+mod guides;
 mod job;
+mod logprobs;
 mod prefix;
 mod runner;
 mod sampling;
@@ -13,12 +17,17 @@ mod scheduler;
 pub mod scripted;
 mod sequence;
 mod stats;
+mod token_set;
 
 pub use device::{Engine, Limits, SubmitError};
+pub use guide::{Advice, Guide};
+pub use guides::Pending;
 pub use job::{Finish, Job, Step};
-pub use runner::{Draw, Row, RunError, Runner};
+pub use logprobs::{Logprobs, MOST_TOP};
+pub use runner::{Draw, Drawn, Row, RunError, Runner};
 pub use sampling::Sampling;
 pub use stats::Stats;
+pub use token_set::TokenSet;
 
 #[cfg(test)]
 mod tests;

@@ -1,6 +1,6 @@
 //! The one thing the engine asks of a model: run these rows and say the next tokens.
 
-use super::Sampling;
+use super::{Logprobs, Pending, Sampling};
 
 /// A loaded model, as the scheduler sees it. Lives on the device thread and never leaves it.
 pub trait Runner {
@@ -17,7 +17,7 @@ pub trait Runner {
     /// One forward pass over all rows at once: appends each row's tokens to its state and draws a token for each
     /// row that asks. Returns one entry a row, in order. A row's result must not depend on its company.
     /// On an error every row's state is undefined and must be dropped.
-    fn forward(&mut self, rows: &mut [Row<'_, Self::State>]) -> Result<Vec<Option<u32>>, RunError>;
+    fn forward(&mut self, rows: &mut [Row<'_, Self::State>]) -> Result<Vec<Option<Drawn>>, RunError>;
 
     /// The state as it was after its first `length` tokens, or `None` where it cannot be cut there (a recurrent
     /// state only exists at the length it has).
@@ -30,7 +30,7 @@ pub trait Runner {
     fn bytes(&self, state: &Self::State) -> usize;
 }
 
-/// One sequence's part of a forward pass: a chunk of its prompt, or the token drawn last.
+/// One sequence's part of a forward pass: a chunk of its prompt, or the tokens it took last.
 pub struct Row<'a, State> {
     pub state: &'a mut State,
     /// At least one token, not yet in `state`.
@@ -45,6 +45,24 @@ pub struct Draw<'a> {
     pub prompt: &'a [u32],
     /// The answer so far.
     pub answer: &'a [u32],
+    /// Knows which tokens may be drawn, once the pass is computed: to ask earlier is to wait longer.
+    pub mask: Option<&'a Pending>,
+    /// Tell how likely the drawn token was, and this many others.
+    pub logprobs: Option<usize>,
+}
+
+/// A drawn token.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Drawn {
+    pub id: u32,
+    /// Where the job asks for them. Boxed, as most do not.
+    pub logprobs: Option<Box<Logprobs>>,
+}
+
+impl From<u32> for Drawn {
+    fn from(id: u32) -> Drawn {
+        Drawn { id, logprobs: None }
+    }
 }
 
 /// A forward pass that failed. Its rows fail with this text; the process goes on.

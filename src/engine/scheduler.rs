@@ -2,6 +2,7 @@
 //! a chunk of one prompt, or the next token of every answer.
 
 use std::{
+    any::Any,
     collections::VecDeque,
     panic::{AssertUnwindSafe, catch_unwind},
     sync::Arc,
@@ -9,9 +10,10 @@ use std::{
 };
 
 use super::{
-    Draw, Finish, Job, Limits, Row, RunError, Runner, Step,
+    Drawn, Finish, Job, Limits, Row, RunError, Runner, Step,
+    guides::Guides,
     prefix::Prefixes,
-    sequence::{Memory, Sequence},
+    sequence::{Memory, Sequence, Taking},
     stats::{Counters, add, set},
 };
 
@@ -21,6 +23,7 @@ pub struct Scheduler<R: Runner> {
     waiting: VecDeque<Job>,
     rows: Vec<Sequence<R::State>>,
     prefixes: Prefixes<R::State>,
+    guides: Guides,
     /// Prompts and answers take turns; this says whose is next when both are there.
     prompt_next: bool,
     counters: Arc<Counters>,
@@ -29,7 +32,8 @@ pub struct Scheduler<R: Runner> {
 impl<R: Runner> Scheduler<R> {
     pub fn new(runner: R, limits: Limits, counters: Arc<Counters>) -> Scheduler<R> {
         let prefixes = Prefixes::new(limits.prefix_bytes);
-        Scheduler { runner, limits, waiting: VecDeque::new(), rows: Vec::new(), prefixes, prompt_next: true, counters }
+        let (waiting, rows, guides) = (VecDeque::new(), Vec::new(), Guides::default());
+        Scheduler { runner, limits, waiting, rows, prefixes, guides, prompt_next: true, counters }
     }
 
     pub fn push(&mut self, job: Job) {
@@ -130,7 +134,9 @@ impl<R: Runner> Scheduler<R> {
                     add(&self.counters.prompt_tokens, job.prompt.len());
                     add(&self.counters.cached_tokens, cached);
                     let _ = job.steps.send(Step::Started { cached });
-                    self.rows.push(Sequence::new(job, state, cached, branch));
+                    let mut sequence = Sequence::new(job, state, cached, branch);
+                    sequence.consult(&mut self.guides);
+                    self.rows.push(sequence);
                 }
                 Err(RunError(text)) => self.refuse(&job, Finish::Failed(text)),
             }
@@ -189,17 +195,10 @@ impl<R: Runner> Scheduler<R> {
         let mut counts = Vec::with_capacity(indices.len());
         let outcome = {
             let chosen = self.rows.iter_mut().enumerate().filter(|(index, _)| indices.contains(index));
-            let mut rows: Vec<Row<R::State>> = chosen
-                .map(|(_, sequence)| {
-                    let ends_prompt = sequence.done() + chunk >= sequence.job().prompt.len();
-                    let (state, tokens, job, answer) = sequence.parts(chunk);
-                    counts.push(tokens.len());
-                    let draw = Draw { sampling: &job.sampling, prompt: &job.prompt, answer };
-                    Row { state, tokens, draw: ends_prompt.then_some(draw) }
-                })
-                .collect();
+            let mut rows: Vec<Row<R::State>> = chosen.map(|(_, sequence)| sequence.row(chunk)).collect();
+            counts.extend(rows.iter().map(|row| row.tokens.len()));
             let runner = &mut self.runner;
-            guarded(|| runner.forward(&mut rows)).and_then(|tokens| tokens)
+            guarded(|| runner.forward(&mut rows)).and_then(|drawn| drawn)
         };
         let spent = match work {
             Work::Prompt(_) => &self.counters.prefill_microseconds,
@@ -207,21 +206,24 @@ impl<R: Runner> Scheduler<R> {
         };
         add(spent, started.elapsed().as_micros() as usize);
         match outcome {
-            Ok(tokens) => self.deliver(&indices, &counts, tokens),
+            Ok(drawn) => self.deliver(&indices, &counts, drawn),
             Err(error) => self.fail(&indices, &error),
         }
     }
 
-    fn deliver(&mut self, indices: &[usize], counts: &[usize], tokens: Vec<Option<u32>>) {
-        let context = self.runner.context();
+    fn deliver(&mut self, indices: &[usize], counts: &[usize], drawn: Vec<Option<Drawn>>) {
+        let limits = Taking { context: self.runner.context(), chunk: self.limits.prefill_chunk.max(1) };
         let mut ended = Vec::new();
-        for ((&index, &count), token) in indices.iter().zip(counts).zip(tokens) {
+        for ((&index, &count), drawn) in indices.iter().zip(counts).zip(drawn) {
             let sequence = &mut self.rows[index];
             sequence.advance(count);
-            match token {
-                Some(token) => {
-                    add(&self.counters.generated_tokens, 1);
-                    ended.extend(sequence.take(token, context).map(|reason| (index, reason)));
+            match drawn {
+                Some(drawn) => {
+                    let answered = sequence.answered();
+                    let reason = sequence.take(drawn, limits, &mut self.guides);
+                    // A stop token is drawn, too.
+                    add(&self.counters.generated_tokens, (sequence.answered() - answered).max(1));
+                    ended.extend(reason.map(|reason| (index, reason)));
                 }
                 None => self.pass_on(index, count),
             }
@@ -263,11 +265,14 @@ impl<R: Runner> Scheduler<R> {
 
 /// Asks the model for something. A panic in there is its failure, not the device thread's end.
 fn guarded<T>(ask: impl FnOnce() -> T) -> Result<T, RunError> {
-    catch_unwind(AssertUnwindSafe(ask)).map_err(|panic| {
-        let text = panic.downcast_ref::<String>().map(String::as_str);
-        let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("it does not say why");
-        RunError(format!("the model panicked: {text}"))
-    })
+    let asked = catch_unwind(AssertUnwindSafe(ask));
+    asked.map_err(|panic| RunError(format!("the model panicked: {}", said(&*panic))))
+}
+
+/// What a panic said.
+pub(super) fn said(panic: &(dyn Any + Send)) -> &str {
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("it does not say why")
 }
 
 /// What a forward pass is for.

@@ -1,12 +1,12 @@
 //! A runner without a model, for tests: the next token is a hash of every token so far, so that any mistake in what a
-//! state holds shows in the answer. It can fail, panic or take its time on request, and notes what it was asked to do.
+//! state holds shows in the answer. It draws what guides allow. It can fail, panic or take its time on request, and notes what it was asked to do.
 
 use std::{
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
 
-use super::{Row, RunError, Runner};
+use super::{Draw, Drawn, Logprobs, MOST_TOP, Row, RunError, Runner};
 
 /// What the scripted runner does.
 #[derive(Debug, Clone, Default)]
@@ -66,6 +66,25 @@ impl Scripted {
             length => script.answer[answered % length],
         }
     }
+
+    /// The scripted token or, where a mask does not allow it, the next higher one that it does, and round to the lowest.
+    fn draw(script: &Script, tokens: &[u32], draw: &Draw) -> Drawn {
+        let next = Scripted::next(script, tokens, draw.answer.len());
+        let id = match draw.mask.and_then(|mask| mask.mask()) {
+            None => next,
+            Some(mask) => mask.iter().find(|&id| id >= next).or(mask.iter().next()).unwrap_or(next),
+        };
+        let logprobs = draw.logprobs.map(|top| Box::new(Scripted::logprobs(script, id, top)));
+        Drawn { id, logprobs }
+    }
+
+    /// The probabilities of a drawn token: half, and half of what is left for each id after it.
+    pub fn logprobs(script: &Script, drawn: u32, top: usize) -> Logprobs {
+        let logprob = |place: u32| -(place as f32 + 1.0) * std::f32::consts::LN_2;
+        let ids =
+            (0..top.min(MOST_TOP) as u32).map(|place| ((drawn + place) % script.vocabulary.max(1), logprob(place)));
+        Logprobs { drawn: logprob(0), top: ids.collect() }
+    }
 }
 
 impl Default for Scripted {
@@ -85,7 +104,7 @@ impl Runner for Scripted {
         Vec::new()
     }
 
-    fn forward(&mut self, rows: &mut [Row<'_, Vec<u32>>]) -> Result<Vec<Option<u32>>, RunError> {
+    fn forward(&mut self, rows: &mut [Row<'_, Vec<u32>>]) -> Result<Vec<Option<Drawn>>, RunError> {
         let number = self.0.log.note(rows.iter().map(|row| row.tokens.len()).collect());
         std::thread::sleep(self.0.delay);
         if self.0.fail_at == Some(number) {
@@ -94,7 +113,7 @@ impl Runner for Scripted {
         assert!(self.0.panic_at != Some(number), "pass {number} panics as the script says");
         let run = |row: &mut Row<'_, Vec<u32>>| {
             row.state.extend_from_slice(row.tokens);
-            row.draw.as_ref().map(|draw| Scripted::next(&self.0, row.state, draw.answer.len()))
+            row.draw.as_ref().map(|draw| Scripted::draw(&self.0, row.state, draw))
         };
         Ok(rows.iter_mut().map(run).collect())
     }

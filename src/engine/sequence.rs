@@ -2,7 +2,7 @@
 
 use tokio::sync::mpsc::UnboundedSender;
 
-use super::{Finish, Job, Step};
+use super::{Advice, Draw, Drawn, Finish, Guide, Job, Pending, Row, Step, guides::Guides};
 
 /// Tokens, and the state that holds them.
 pub type Memory<State> = (Vec<u32>, State);
@@ -12,12 +12,23 @@ pub struct Sequence<State> {
     job: Job,
     state: State,
     answer: Vec<u32>,
+    /// What the job's guide says of the next token.
+    advice: Option<Pending>,
     /// Tokens of prompt and answer that are in `state`.
     done: usize,
     /// Where the prompt parts from all that was remembered when it came in; 0 where that is of no interest.
     branch: usize,
     /// The length of the snapshot that the next one takes the place of.
     passing: Option<usize>,
+}
+
+/// How far taking tokens may go.
+#[derive(Clone, Copy)]
+pub struct Taking {
+    /// The most tokens of prompt and answer together.
+    pub context: usize,
+    /// The most tokens of one forward pass, at least 1.
+    pub chunk: usize,
 }
 
 /// A copy of a state on its way through a prompt.
@@ -33,7 +44,12 @@ impl<State> Sequence<State> {
     /// A sequence whose state holds the first `done` tokens of the prompt already. Others share the first `branch`.
     pub fn new(job: Job, state: State, done: usize, branch: usize) -> Sequence<State> {
         assert!(done < job.prompt.len(), "the last prompt token is always computed");
-        Sequence { job, state, answer: Vec::new(), done, branch, passing: None }
+        Sequence { job, state, answer: Vec::new(), advice: None, done, branch, passing: None }
+    }
+
+    /// Has the job's guide begin to think.
+    pub fn consult(&mut self, guides: &mut Guides) {
+        self.advice = self.job.guide.take().map(|guide| guides.ask(guide, Vec::new()));
     }
 
     pub fn job(&self) -> &Job {
@@ -57,15 +73,26 @@ impl<State> Sequence<State> {
         self.job.prompt.len() + self.answer.len()
     }
 
-    /// The parts of a forward pass: the state, the tokens to run next (at most `chunk` of the prompt, or the token
-    /// drawn last), the job and the answer so far.
-    pub fn parts(&mut self, chunk: usize) -> (&mut State, &[u32], &Job, &[u32]) {
+    /// How many tokens the answer has.
+    pub fn answered(&self) -> usize {
+        self.answer.len()
+    }
+
+    /// Its part of a forward pass: at most `chunk` tokens of the prompt, or the tokens taken last.
+    pub fn row(&mut self, chunk: usize) -> Row<'_, State> {
         let prompt = &self.job.prompt;
         let tokens = match self.done < prompt.len() {
             true => &prompt[self.done..prompt.len().min(self.done + chunk)],
             false => &self.answer[self.done - prompt.len()..],
         };
-        (&mut self.state, tokens, &self.job, &self.answer)
+        let draw = (self.done + tokens.len() >= prompt.len()).then_some(Draw {
+            sampling: &self.job.sampling,
+            prompt,
+            answer: &self.answer,
+            mask: self.advice.as_ref(),
+            logprobs: self.job.logprobs,
+        });
+        Row { state: &mut self.state, tokens, draw }
     }
 
     /// `count` more tokens are in the state.
@@ -74,12 +101,50 @@ impl<State> Sequence<State> {
         assert!(self.done <= self.length(), "a state cannot hold more than its sequence");
     }
 
-    /// Takes a drawn token: sends it on, or says why the sequence ends with it. A stop token is not sent.
-    pub fn take(&mut self, token: u32, context: usize) -> Option<Finish> {
-        if self.job.stop_tokens.contains(&token) {
+    /// Takes the drawn token, or what the guide says instead, and asks the guide what may follow; or says why the
+    /// sequence ends here.
+    pub fn take(&mut self, drawn: Drawn, limits: Taking, guides: &mut Guides) -> Option<Finish> {
+        let (tokens, guide) = match self.advised(drawn, limits.chunk) {
+            Ok(advised) => advised,
+            Err(finish) => return Some(finish),
+        };
+        let taken = self.answer.len();
+        for token in tokens {
+            let finish = self.push(token, limits.context);
+            if finish.is_some() {
+                return finish;
+            }
+        }
+        self.advice = guide.map(|guide| guides.ask(guide, self.answer[taken..].to_vec()));
+        None
+    }
+
+    /// The tokens that come next, by the draw and the guide's advice for it.
+    fn advised(&mut self, drawn: Drawn, chunk: usize) -> Result<(Vec<Drawn>, Option<Box<dyn Guide>>), Finish> {
+        let Some(advice) = self.advice.take() else { return Ok((vec![drawn], None)) };
+        let (guide, advice) = advice.take().map_err(Finish::Failed)?;
+        let wrong = |id| Finish::Failed(format!("the answer's guide does not allow token {id}, which was drawn"));
+        let tokens = match advice {
+            Advice::Free => vec![drawn],
+            Advice::Mask(mask) if mask.contains(drawn.id) => vec![drawn],
+            Advice::Force(tokens) if tokens.first() == Some(&drawn.id) => {
+                // All but the first have no logits. What is left of a long text is forced again.
+                let count = if self.job.logprobs.is_some() { 1 } else { chunk };
+                let rest = tokens.into_iter().take(count).skip(1).map(Drawn::from);
+                std::iter::once(drawn).chain(rest).collect()
+            }
+            Advice::Mask(_) | Advice::Force(_) => return Err(wrong(drawn.id)),
+            Advice::End => return Err(Finish::Stop),
+        };
+        Ok((tokens, Some(guide)))
+    }
+
+    /// Sends a token on, or says why the sequence ends with it. A stop token is not sent.
+    fn push(&mut self, token: Drawn, context: usize) -> Option<Finish> {
+        if self.job.stop_tokens.contains(&token.id) {
             return Some(Finish::Stop);
         }
-        self.answer.push(token);
+        self.answer.push(token.id);
         // A reader that went away is seen at the next tick.
         let _ = self.job.steps.send(Step::Token(token));
         (self.answer.len() >= self.job.max_tokens || self.length() >= context).then_some(Finish::Length)

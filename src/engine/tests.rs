@@ -1,6 +1,7 @@
 //! The engine on the scripted runner: any mistake in tokens, states or order shows in the answers.
 
 mod endings;
+mod guides;
 
 use std::time::{Duration, Instant};
 
@@ -21,10 +22,7 @@ fn engine(script: Script, limits: Limits) -> Engine {
 
 fn submit(engine: &Engine, prompt: &[u32], max_tokens: usize) -> UnboundedReceiver<Step> {
     let (steps, receiver) = unbounded_channel();
-    let sampling = Sampling::default();
-    engine
-        .submit(Job { prompt: prompt.to_vec(), sampling, max_tokens, stop_tokens: vec![], steps })
-        .expect("there is room");
+    engine.submit(Job::new(prompt.to_vec(), max_tokens, steps)).expect("there is room");
     receiver
 }
 
@@ -34,7 +32,7 @@ fn collect(mut steps: UnboundedReceiver<Step>) -> (usize, Vec<u32>, Finish) {
     loop {
         match steps.blocking_recv().expect("a job ends with a reason") {
             Step::Started { cached } => assert!(started.replace(cached).is_none(), "started twice"),
-            Step::Token(token) => answer.push(token),
+            Step::Token(token) => answer.push(token.id),
             Step::Finished(reason) => {
                 assert_eq!(steps.blocking_recv(), None, "nothing follows the reason");
                 return (started.unwrap_or(0), answer, reason);
@@ -254,7 +252,7 @@ fn a_full_queue_says_so() {
     wait("two run", || engine.stats().running == 2);
     let waiting: Vec<_> = (0..3).map(|i| submit(&engine, &prompt(i, 4), 1)).collect();
     let (steps, _receiver) = unbounded_channel();
-    let job = Job { prompt: vec![1], sampling: Sampling::default(), max_tokens: 1, stop_tokens: vec![], steps };
+    let job = Job::new(vec![1], 1, steps);
     assert_eq!(engine.submit(job), Err(SubmitError::Full { waiting: 3, limit: 3 }));
     drop(running);
     for steps in waiting {
@@ -266,10 +264,7 @@ fn a_full_queue_says_so() {
 fn stop_tokens_end_and_are_not_sent() {
     let engine = engine(Script { answer: vec![5, 6, 7, 8], ..script() }, Limits::default());
     let (steps, receiver) = unbounded_channel();
-    let sampling = Sampling::default();
-    engine
-        .submit(Job { prompt: vec![1, 2], sampling, max_tokens: 50, stop_tokens: vec![7], steps })
-        .expect("there is room");
+    engine.submit(Job { stop_tokens: vec![7], ..Job::new(vec![1, 2], 50, steps) }).expect("there is room");
     assert_eq!(collect(receiver), (0, vec![5, 6], Finish::Stop));
 }
 
@@ -290,7 +285,7 @@ fn closing_lets_answers_finish_until_the_grace_is_over() {
     patient.clone().close(Duration::from_secs(10));
     assert_eq!(collect(steps).2, Finish::Length);
     let (steps, _receiver) = unbounded_channel();
-    let job = Job { prompt: vec![1], sampling: Sampling::default(), max_tokens: 1, stop_tokens: vec![], steps };
+    let job = Job::new(vec![1], 1, steps);
     assert_eq!(patient.submit(job), Err(SubmitError::Closed));
     patient.close(Duration::ZERO);
 

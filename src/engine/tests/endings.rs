@@ -32,8 +32,7 @@ fn every_job_taken_while_the_engine_closes_has_its_reason() {
                     let mut taken = Vec::new();
                     loop {
                         let (steps, receiver) = unbounded_channel();
-                        let (prompt, sampling) = (vec![1, 2], Sampling::default());
-                        match engine.submit(Job { prompt, sampling, max_tokens: 1, stop_tokens: vec![], steps }) {
+                        match engine.submit(Job::new(vec![1, 2], 1, steps)) {
                             Ok(()) => taken.push(receiver),
                             Err(SubmitError::Full { .. }) => std::thread::yield_now(),
                             Err(SubmitError::Closed) => return taken,
