@@ -1,21 +1,41 @@
 //! A model that answers: requests become jobs for the engine, and the engine's steps become events.
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 
-use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
-use super::stop::StopStrings;
-use super::{Cut, Decoder, Error, Event, Finished, Overrides, Reason, Request, Template, Tokenizer, sampling};
-use crate::engine::{Engine, Finish, Job, Step, SubmitError};
+use super::{
+    Answers, Cut, DIALECTS, Decoder, Dialect, Error, Overrides, Request, Splitter, Template, Tokenizer,
+    answer::{Answer, Reader},
+    contract::{self, Contract},
+    grammar::Grammars,
+    loops::Loops,
+    sampling,
+    stop::StopStrings,
+    teach,
+};
+use crate::engine::{Engine, Job, Sampling, Step, SubmitError};
 
 /// A loaded model, ready to answer. Shared by all requests.
 pub struct Model {
     tokenizer: Arc<Tokenizer>,
     template: Option<Template>,
+    dialect: &'static Dialect,
     defaults: Overrides,
     stop_tokens: Vec<u32>,
+    grammars: Grammars,
     engine: Engine,
+}
+
+/// A conversation as the model reads it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Prompt {
+    /// At least one, and fewer than the context holds.
+    pub tokens: Vec<u32>,
+    /// What the prompt's end has begun: a thought, or the answer.
+    pub starts: Cut,
+    /// Whether the prompt's end has closed a thought, so that the answer will have none.
+    pub ends_thought: bool,
 }
 
 impl Model {
@@ -27,20 +47,33 @@ impl Model {
         stop_tokens: Vec<u32>,
         engine: Engine,
     ) -> Model {
-        Model { tokenizer: Arc::new(tokenizer), template, defaults, stop_tokens, engine }
+        let tokenizer = Arc::new(tokenizer);
+        let grammars = Grammars::new(Arc::clone(&tokenizer), stop_tokens.clone());
+        Model { tokenizer, template, dialect: &DIALECTS[0], defaults, stop_tokens, grammars, engine }
     }
 
-    /// Starts an answer. Renders and tokenises on the calling thread, which takes milliseconds for a long prompt.
-    pub fn generate(&self, request: &Request) -> Result<Events, Error> {
+    /// Reads and writes answers in this dialect.
+    pub fn speak(&mut self, dialect: &'static Dialect) {
+        self.dialect = dialect;
+        let own = dialect.stop_tokens.iter().filter_map(|name| self.tokenizer.special_id(name));
+        self.stop_tokens.extend(own);
+        self.stop_tokens.sort_unstable();
+        self.stop_tokens.dedup();
+        self.grammars = Grammars::new(Arc::clone(&self.tokenizer), self.stop_tokens.clone());
+    }
+
+    /// Starts the answers. Renders, tokenises and compiles grammars on the calling thread, which takes milliseconds.
+    pub fn generate(&self, request: &Request) -> Result<Answers, Error> {
         let prompt = self.prompt(request)?;
-        let prompt_tokens = prompt.len();
-        let (sender, steps) = unbounded_channel();
-        self.engine.submit(self.job(request, prompt, sender)?).map_err(|error| match error {
-            SubmitError::Full { waiting, limit } => Error::Busy { waiting, limit },
-            SubmitError::Closed => Error::Closing,
-        })?;
-        let text = Text::new(Arc::clone(&self.tokenizer), &request.stop);
-        Ok(Events { steps: Some(steps), text, ready: VecDeque::new(), prompt_tokens, completion_tokens: 0 })
+        let sampling = sampling::resolve(&request.sampling, &self.defaults, &self.tokenizer)?;
+        let contract = contract::of(request, &prompt, self)?;
+        let answers = (0..request.answers.max(1)).map(|index| {
+            let sampling = Sampling { seed: seed(sampling.seed, index), ..sampling.clone() };
+            let steps = self.submit(request, &prompt, sampling, &contract)?;
+            Ok(Answer::new(steps, self.reader(request, prompt.starts, index), prompt.tokens.len()))
+        });
+        // Where one cannot be queued the others are dropped, and that cancels them.
+        answers.collect::<Result<Vec<Answer>, Error>>().map(Answers::new)
     }
 
     /// Adds defaults for what the checkpoint leaves open.
@@ -51,8 +84,8 @@ impl Model {
         own.top_k = own.top_k.or(sampling.top_k);
     }
 
-    /// The tokens of a request's prompt: at least one, and fewer than the context holds.
-    pub fn prompt(&self, request: &Request) -> Result<Vec<u32>, Error> {
+    /// The prompt of a request.
+    pub fn prompt(&self, request: &Request) -> Result<Prompt, Error> {
         let wrong = |message: String| Error::Request { field: "messages", message };
         if request.messages.is_empty() {
             return Err(wrong("there are no messages; send at least one".to_owned()));
@@ -62,40 +95,84 @@ impl Model {
                 "this model has no chat template, so it cannot take messages; use a chat model".to_owned(),
             ));
         };
-        let prompt = self.tokenizer.encode(&template.render(request)?, false)?;
-        let (length, context) = (prompt.len(), self.context());
-        if prompt.is_empty() {
+        let rendered = template.render(&teach::tools(request, template, self.dialect))?;
+        let tokens = self.tokenizer.encode(&rendered, false)?;
+        let (length, context) = (tokens.len(), self.context());
+        if tokens.is_empty() {
             return Err(wrong("the model's chat template makes nothing of these messages".to_owned()));
         }
         if length >= context {
             return Err(Error::TooLong { prompt: length, context });
         }
-        Ok(prompt)
+        let ends_thought = self.dialect.ends_thought(&rendered);
+        Ok(Prompt { tokens, starts: self.dialect.starts_in(&rendered), ends_thought })
     }
 
-    fn job(&self, request: &Request, prompt: Vec<u32>, steps: UnboundedSender<Step>) -> Result<Job, Error> {
+    fn submit(
+        &self,
+        request: &Request,
+        prompt: &Prompt,
+        sampling: Sampling,
+        contract: &Contract,
+    ) -> Result<UnboundedReceiver<Step>, Error> {
         if request.max_tokens == Some(0) {
             let message = "max_tokens is 0; an answer has at least 1 token".to_owned();
             return Err(Error::Request { field: "max_tokens", message });
         }
-        let left = self.context() - prompt.len();
-        Ok(Job {
-            sampling: sampling::resolve(&request.sampling, &self.defaults, self.tokenizer.vocab_size())?,
+        let left = self.context() - prompt.tokens.len();
+        let (sender, steps) = unbounded_channel();
+        let job = Job {
+            prompt: prompt.tokens.clone(),
+            sampling,
             max_tokens: request.max_tokens.map_or(left, |wanted| wanted.min(left)),
             stop_tokens: if request.ignore_eos { Vec::new() } else { self.stop_tokens.clone() },
-            guide: None,
-            logprobs: None,
-            steps,
-            prompt,
-        })
+            guide: contract.guide(self)?,
+            logprobs: request.logprobs,
+            steps: sender,
+        };
+        self.engine.submit(job).map_err(|error| match error {
+            SubmitError::Full { waiting, limit } => Error::Busy { waiting, limit },
+            SubmitError::Closed => Error::Closing,
+        })?;
+        Ok(steps)
+    }
+
+    fn reader(&self, request: &Request, starts: Cut, index: usize) -> Reader {
+        let names = self.tokenizer.special_names().map(str::to_owned);
+        let ids = seed(sampling::random_seed(), index);
+        Reader {
+            tokenizer: Arc::clone(&self.tokenizer),
+            decoder: Decoder::default(),
+            splitter: Splitter::new(self.dialect, request.callable(), starts, names, ids),
+            stop: StopStrings::new(&request.stop),
+            // Whoever asks for more than the model has to say gets it.
+            loops: (!request.ignore_eos).then(Loops::new),
+            parallel_calls: request.parallel_tool_calls,
+        }
     }
 
     pub fn engine(&self) -> &Engine {
         &self.engine
     }
 
-    pub fn tokenizer(&self) -> &Tokenizer {
+    pub fn tokenizer(&self) -> &Arc<Tokenizer> {
         &self.tokenizer
+    }
+
+    pub fn dialect(&self) -> &'static Dialect {
+        self.dialect
+    }
+
+    pub(super) fn template(&self) -> Option<&Template> {
+        self.template.as_ref()
+    }
+
+    pub(super) fn grammars(&self) -> &Grammars {
+        &self.grammars
+    }
+
+    pub(super) fn stop_tokens(&self) -> &[u32] {
+        &self.stop_tokens
     }
 
     /// The most tokens a conversation may have, prompt and answer together.
@@ -104,108 +181,9 @@ impl Model {
     }
 }
 
-/// An answer as it comes. Dropping it cancels the job.
-#[derive(Debug)]
-pub struct Events {
-    /// `None` once the answer has ended.
-    steps: Option<UnboundedReceiver<Step>>,
-    text: Text,
-    ready: VecDeque<Event>,
-    prompt_tokens: usize,
-    /// The tokens drawn so far without the one that ends the answer; those of a stop string are counted.
-    completion_tokens: usize,
-}
-
-/// From tokens to the text of the answer.
-#[derive(Debug)]
-struct Text {
-    tokenizer: Arc<Tokenizer>,
-    decoder: Decoder,
-    stop: StopStrings,
-}
-
-impl Text {
-    fn new(tokenizer: Arc<Tokenizer>, stop: &[String]) -> Text {
-        Text { tokenizer, decoder: Decoder::default(), stop: StopStrings::new(stop) }
-    }
-}
-
-impl Events {
-    /// The next event; `None` after [`Event::Finished`].
-    pub async fn next(&mut self) -> Option<Event> {
-        while self.ready.is_empty() {
-            let step = self.steps.as_mut()?.recv().await;
-            self.take(step);
-        }
-        self.ready.pop_front()
-    }
-
-    /// [`Events::next`] for a thread outside the async runtime; inside one it panics.
-    pub fn blocking_next(&mut self) -> Option<Event> {
-        while self.ready.is_empty() {
-            let step = self.steps.as_mut()?.blocking_recv();
-            self.take(step);
-        }
-        self.ready.pop_front()
-    }
-
-    /// Turns a step into events; `None` is an engine that went away.
-    fn take(&mut self, step: Option<Step>) {
-        match step {
-            Some(Step::Started { cached }) => {
-                self.ready.push_back(Event::Started { prompt_tokens: self.prompt_tokens, cached_tokens: cached });
-            }
-            Some(Step::Token(token)) => {
-                self.completion_tokens += 1;
-                let text = self.text.decoder.push(&self.text.tokenizer, token.id);
-                if self.say(&text) {
-                    self.finish(Reason::Stop);
-                }
-            }
-            Some(Step::Finished(finish)) => {
-                let rest = self.text.decoder.finish();
-                let stopped = self.say(&rest);
-                if !stopped {
-                    let held = self.text.stop.finish();
-                    self.push_text(held);
-                }
-                self.finish(if stopped { Reason::Stop } else { reason(finish) });
-            }
-            None => self.finish(Reason::Failed("the engine ended without finishing the answer".to_owned())),
-        }
-    }
-
-    /// Passes decoded text on; true where a stop string ended the answer.
-    fn say(&mut self, text: &str) -> bool {
-        let watched = self.text.stop.push(text);
-        self.push_text(watched.text);
-        watched.stopped
-    }
-
-    fn push_text(&mut self, text: String) {
-        if !text.is_empty() {
-            self.ready.push_back(Event::Text(text));
-        }
-    }
-
-    /// Ends the answer and, by dropping the receiver, the job.
-    fn finish(&mut self, reason: Reason) {
-        self.steps = None;
-        self.ready.push_back(Event::Finished(Finished {
-            reason,
-            completion_tokens: self.completion_tokens,
-            reasoning_tokens: 0,
-        }));
-    }
-}
-
-fn reason(finish: Finish) -> Reason {
-    match finish {
-        Finish::Stop => Reason::Stop,
-        Finish::Length => Reason::Length(Cut::Text),
-        Finish::Failed(message) => Reason::Failed(message),
-        Finish::Closing => Reason::Closing,
-    }
+/// The seed of answer number `index`; the first has the request's own.
+fn seed(request: u64, index: usize) -> u64 {
+    request.wrapping_add((index as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15))
 }
 
 #[cfg(test)]

@@ -1,9 +1,11 @@
 //! Text in, events out: a conversation becomes a prompt by the model's own chat template, the prompt becomes tokens,
 //! the engine's tokens become text again, and the answer ends where the request said it should.
 //!
-//! The main path: [`Model::generate`] renders, tokenises and submits; [`Events`] decodes what the engine sends, holds
-//! back what may still become a stop string, and says the rest.
+//! The main path: [`Model::generate`] renders, tokenises and submits; [`Answers`] decode what the engine
+//! sends, tell thoughts, text and calls apart, and stop where the request said.
 
+mod answer;
+mod contract;
 mod dialect;
 mod error;
 mod event;
@@ -11,6 +13,7 @@ mod generate;
 mod input;
 mod json;
 mod load;
+mod loops;
 mod output;
 mod python;
 mod request;
@@ -18,6 +21,7 @@ mod sampling;
 mod schema;
 mod split;
 mod stop;
+mod teach;
 mod template;
 mod tokenizer;
 mod tools;
@@ -26,7 +30,8 @@ mod vocabulary;
 pub use dialect::{DIALECTS, Dialect, Tags};
 pub use error::Error;
 pub use event::{Cut, Event, Finished, Logprob, Reason, TokenLogprob, ToolEvent};
-pub use generate::{Events, Model};
+pub use answer::Answers;
+pub use generate::{Model, Prompt};
 pub use load::LoadError;
 pub use request::{Dry, Format, Message, Overrides, Request, Role, Thinking, Tool, ToolCall, ToolChoice};
 pub use split::{Piece, Splitter};

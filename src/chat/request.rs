@@ -31,6 +31,16 @@ pub struct Request {
     pub template_variables: Map<String, Value>,
 }
 
+impl Request {
+    /// The tools that the answer may call.
+    pub fn callable(&self) -> &[Tool] {
+        match self.tool_choice {
+            ToolChoice::None => &[],
+            _ => &self.tools,
+        }
+    }
+}
+
 /// How much the model is to think, where it can.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Thinking {

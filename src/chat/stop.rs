@@ -14,8 +14,8 @@ pub(super) struct StopStrings {
 pub(super) struct Watched {
     /// Text that is certain to belong to the answer.
     pub text: String,
-    /// Whether a stop string was met; the rest of the stream is then no part of the answer.
-    pub stopped: bool,
+    /// The stop string that was met; the rest of the stream is then no part of the answer.
+    pub stopped: Option<String>,
 }
 
 impl StopStrings {
@@ -27,13 +27,14 @@ impl StopStrings {
 
     pub(super) fn push(&mut self, chunk: &str) -> Watched {
         self.held.push_str(chunk);
-        if let Some(start) = self.first_match() {
+        if let Some((start, string)) = self.first_match() {
+            let stopped = Some(string.to_owned());
             let mut text = std::mem::take(&mut self.held);
             text.truncate(start);
-            return Watched { text, stopped: true };
+            return Watched { text, stopped };
         }
         let keep = self.held.split_off(self.certain());
-        Watched { text: std::mem::replace(&mut self.held, keep), stopped: false }
+        Watched { text: std::mem::replace(&mut self.held, keep), stopped: None }
     }
 
     /// The text held back, at the end of the stream.
@@ -42,12 +43,12 @@ impl StopStrings {
     }
 
     /// Where the match begins that is complete first.
-    fn first_match(&self) -> Option<usize> {
+    fn first_match(&self) -> Option<(usize, &str)> {
         let matches = self.strings.iter().filter_map(|string| {
             let start = self.held.find(string)?;
-            Some((start + string.len(), start))
+            Some((start + string.len(), start, string.as_str()))
         });
-        matches.min().map(|(_, start)| start)
+        matches.min().map(|(_, start, string)| (start, string))
     }
 
     /// How many bytes of the held text can be no part of a later match.
@@ -73,7 +74,7 @@ mod tests {
         for chunk in chunks {
             let Watched { text, stopped } = watcher.push(chunk);
             said.push_str(&text);
-            if stopped {
+            if stopped.is_some() {
                 return (said, true);
             }
         }

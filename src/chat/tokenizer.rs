@@ -4,6 +4,8 @@
 //! bytes of its tokens as UTF-8, with U+FFFD where they are none. So a stream of tokens decodes to the same text as
 //! the whole, whatever the bytes are.
 
+use std::{borrow::Cow, collections::BTreeMap};
+
 use serde_json::Value;
 use tokenizers::Tokenizer as Pipeline;
 
@@ -14,6 +16,8 @@ use crate::checkpoint::TokenizerSource;
 pub struct Tokenizer {
     pipeline: Pipeline,
     bytes: TokenBytes,
+    /// The names of special tokens, which stand for no text.
+    special: BTreeMap<u32, String>,
     /// Whether one space at the start of a decoded text is an artefact of encoding.
     strips_first_space: bool,
 }
@@ -47,7 +51,9 @@ impl Tokenizer {
         let decoder = serde_json::to_value(decoder).map_err(|error| wrong(&error))?;
         let spelling = Spelling::of(&decoder)?;
         let bytes = TokenBytes::of(&pipeline, &spelling);
-        Ok(Tokenizer { pipeline, bytes, strips_first_space: spelling.strips_first_space })
+        let special = pipeline.get_added_tokens_decoder().into_iter().filter(|(_, token)| token.special);
+        let special = special.map(|(id, token)| (id, token.content)).collect();
+        Ok(Tokenizer { pipeline, bytes, special, strips_first_space: spelling.strips_first_space })
     }
 
     /// The ids of a text. `add_special` adds what the tokenizer puts around a text of its own (a BOS, say); chat
@@ -67,9 +73,42 @@ impl Tokenizer {
         text
     }
 
+    /// The name of a special token; `None` for any other.
+    pub fn special_name(&self, id: u32) -> Option<&str> {
+        self.special.get(&id).map(String::as_str)
+    }
+
+    /// The id of a special token, by its name.
+    pub fn special_id(&self, name: &str) -> Option<u32> {
+        self.id(name).filter(|id| self.special.contains_key(id))
+    }
+
+    /// The names of all special tokens.
+    pub fn special_names(&self) -> impl Iterator<Item = &str> {
+        self.special.values().map(String::as_str)
+    }
+
     /// One more than the greatest id. A model may have more logits than that, for the sake of round numbers.
     pub fn vocab_size(&self) -> usize {
         self.bytes.ends.len()
+    }
+
+    /// The bytes a token stands for; special tokens and unknown ids have none.
+    pub fn bytes_of(&self, id: u32) -> &[u8] {
+        self.bytes.of_token(id)
+    }
+
+    /// A token's name in the vocabulary.
+    pub fn name(&self, id: u32) -> Option<String> {
+        self.pipeline.id_to_token(id)
+    }
+
+    /// The bytes a token stands for or, of a special one, its name.
+    pub fn spelling(&self, id: u32) -> Cow<'_, [u8]> {
+        match self.bytes_of(id) {
+            [] => Cow::Owned(self.name(id).unwrap_or_default().into_bytes()),
+            bytes => Cow::Borrowed(bytes),
+        }
     }
 
     /// The id of a token, by its name in the vocabulary.

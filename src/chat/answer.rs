@@ -1,0 +1,231 @@
+//! From the engine's steps to the events of an answer: tokens → text → thoughts, text and calls → what the request
+//! asked to hear.
+
+use std::{
+    collections::VecDeque,
+    future::poll_fn,
+    sync::Arc,
+    task::{Context, Poll},
+};
+
+use tokio::sync::mpsc::UnboundedReceiver;
+
+use super::{
+    Cut, Decoder, Event, Finished, Logprob, Piece, Reason, Splitter, TokenLogprob, Tokenizer, ToolEvent, loops::Loops,
+    stop::StopStrings,
+};
+use crate::engine::{Drawn, Finish, Step};
+
+/// How much longer a call's arguments may repeat themselves than other text: they are files, and tables.
+const CALL_PATIENCE: usize = 4;
+
+/// The answers to one request as they come. Dropping them cancels their jobs.
+#[derive(Debug)]
+pub struct Answers {
+    answers: Vec<Answer>,
+    /// Whose turn it is, so that none waits for another.
+    turn: usize,
+}
+
+impl Answers {
+    pub(super) fn new(answers: Vec<Answer>) -> Answers {
+        Answers { answers, turn: 0 }
+    }
+
+    /// How many there are.
+    pub fn count(&self) -> usize {
+        self.answers.len()
+    }
+
+    /// The next event and the number of its answer; `None` after the last [`Event::Finished`].
+    pub async fn next(&mut self) -> Option<(usize, Event)> {
+        poll_fn(|context| self.poll(context)).await
+    }
+
+    fn poll(&mut self, context: &mut Context<'_>) -> Poll<Option<(usize, Event)>> {
+        let count = self.answers.len();
+        let mut over = true;
+        for offset in 0..count {
+            let index = (self.turn + offset) % count;
+            match self.answers[index].poll(context) {
+                Poll::Ready(Some(event)) => {
+                    self.turn = (index + 1) % count;
+                    return Poll::Ready(Some((index, event)));
+                }
+                Poll::Ready(None) => {}
+                Poll::Pending => over = false,
+            }
+        }
+        if over { Poll::Ready(None) } else { Poll::Pending }
+    }
+}
+
+/// One answer as it comes.
+#[derive(Debug)]
+pub(super) struct Answer {
+    /// `None` once the answer has ended.
+    steps: Option<UnboundedReceiver<Step>>,
+    reader: Reader,
+    ready: VecDeque<Event>,
+    prompt_tokens: usize,
+    /// The tokens drawn so far without the one that ends the answer; those of a stop string are counted.
+    completion_tokens: usize,
+    reasoning_tokens: usize,
+}
+
+/// What turns tokens into events.
+#[derive(Debug)]
+pub(super) struct Reader {
+    pub tokenizer: Arc<Tokenizer>,
+    pub decoder: Decoder,
+    pub splitter: Splitter,
+    pub stop: StopStrings,
+    /// `None` where the answer may repeat itself.
+    pub loops: Option<Loops>,
+    /// Whether more than one call is wanted.
+    pub parallel_calls: bool,
+}
+
+impl Answer {
+    pub(super) fn new(steps: UnboundedReceiver<Step>, reader: Reader, prompt_tokens: usize) -> Answer {
+        let (steps, ready) = (Some(steps), VecDeque::new());
+        Answer { steps, reader, ready, prompt_tokens, completion_tokens: 0, reasoning_tokens: 0 }
+    }
+
+    fn poll(&mut self, context: &mut Context<'_>) -> Poll<Option<Event>> {
+        loop {
+            if let Some(event) = self.ready.pop_front() {
+                return Poll::Ready(Some(event));
+            }
+            let Some(steps) = &mut self.steps else { return Poll::Ready(None) };
+            match steps.poll_recv(context) {
+                Poll::Ready(step) => self.take(step),
+                Poll::Pending => return Poll::Pending,
+            }
+        }
+    }
+
+    /// Turns a step into events; `None` is an engine that went away.
+    fn take(&mut self, step: Option<Step>) {
+        match step {
+            Some(Step::Started { cached }) => {
+                self.ready.push_back(Event::Started { prompt_tokens: self.prompt_tokens, cached_tokens: cached });
+            }
+            Some(Step::Token(drawn)) => self.token(drawn),
+            Some(Step::Finished(finish)) => self.end(finish),
+            None => self.finish(Reason::Failed("the engine ended without finishing the answer".to_owned())),
+        }
+    }
+
+    fn token(&mut self, drawn: Drawn) {
+        let before = self.reader.splitter.phase();
+        self.completion_tokens += 1;
+        self.reasoning_tokens += usize::from(before == Cut::Reasoning);
+        self.ready.extend(self.reader.logprob(&drawn).map(Event::Logprob));
+        let events = self.reader.read(drawn.id);
+        if self.hear(events) {
+            return;
+        }
+        let patience = if before == Cut::ToolCall { CALL_PATIENCE } else { 1 };
+        if self.reader.loops.as_mut().is_some_and(|loops| loops.push(drawn.id, patience)) {
+            let phase = self.reader.splitter.phase();
+            let rest = self.reader.finish();
+            if !self.hear(rest) {
+                self.flush();
+                self.finish(Reason::Loop(phase));
+            }
+        }
+    }
+
+    fn end(&mut self, finish: Finish) {
+        let rest = self.reader.finish();
+        let phase = self.reader.splitter.phase();
+        if self.hear(rest) {
+            return;
+        }
+        self.flush();
+        self.finish(match finish {
+            // A call that the model itself did not bring to its end is as incomplete as one that was cut.
+            Finish::Stop if phase == Cut::ToolCall => Reason::Length(phase),
+            Finish::Stop if self.reader.splitter.calls() > 0 => Reason::ToolCalls,
+            Finish::Stop => Reason::Stop,
+            Finish::Length => Reason::Length(phase),
+            Finish::Failed(message) => Reason::Failed(message),
+            Finish::Closing => Reason::Closing,
+        });
+    }
+
+    /// Passes events on; true where one of them ended the answer.
+    fn hear(&mut self, events: Vec<Event>) -> bool {
+        for event in events {
+            match event {
+                Event::Text(text) => {
+                    let watched = self.reader.stop.push(&text);
+                    self.push_text(watched.text);
+                    if let Some(string) = watched.stopped {
+                        self.finish(Reason::StopString(string));
+                        return true;
+                    }
+                }
+                Event::ToolCall(ToolEvent::Ended { .. }) if !self.reader.parallel_calls => {
+                    self.ready.push_back(event);
+                    self.finish(Reason::ToolCalls);
+                    return true;
+                }
+                event => {
+                    self.flush();
+                    self.ready.push_back(event);
+                }
+            }
+        }
+        false
+    }
+
+    /// Says text that waited for the rest of a stop string that will not come.
+    fn flush(&mut self) {
+        let held = self.reader.stop.finish();
+        self.push_text(held);
+    }
+
+    fn push_text(&mut self, text: String) {
+        if !text.is_empty() {
+            self.ready.push_back(Event::Text(text));
+        }
+    }
+
+    /// Ends the answer and, by dropping the receiver, the job.
+    fn finish(&mut self, reason: Reason) {
+        self.steps = None;
+        let Answer { completion_tokens, reasoning_tokens, .. } = *self;
+        self.ready.push_back(Event::Finished(Finished { reason, completion_tokens, reasoning_tokens }));
+    }
+}
+
+impl Reader {
+    /// What this token makes certain.
+    fn read(&mut self, token: u32) -> Vec<Event> {
+        let Some(name) = self.tokenizer.special_name(token) else {
+            let text = self.decoder.push(&self.tokenizer, token);
+            return if text.is_empty() { Vec::new() } else { self.splitter.push(Piece::Text(&text)) };
+        };
+        let rest = self.decoder.finish();
+        let mut events = if rest.is_empty() { Vec::new() } else { self.splitter.push(Piece::Text(&rest)) };
+        events.extend(self.splitter.push(Piece::Special(name)));
+        events
+    }
+
+    /// What the end makes certain.
+    fn finish(&mut self) -> Vec<Event> {
+        let rest = self.decoder.finish();
+        let mut events = if rest.is_empty() { Vec::new() } else { self.splitter.push(Piece::Text(&rest)) };
+        events.extend(self.splitter.finish());
+        events
+    }
+
+    fn logprob(&self, drawn: &Drawn) -> Option<Logprob> {
+        let logprobs = drawn.logprobs.as_ref()?;
+        let token = |id: u32, logprob: f32| TokenLogprob { id, bytes: self.tokenizer.spelling(id).into_owned(), logprob };
+        let top = logprobs.top.iter().map(|&(id, logprob)| token(id, logprob)).collect();
+        Some(Logprob { token: token(drawn.id, logprobs.drawn), top })
+    }
+}
