@@ -62,7 +62,7 @@ impl Model {
                 "this model has no chat template, so it cannot take messages; use a chat model".to_owned(),
             ));
         };
-        let prompt = self.tokenizer.encode(&template.render(request)?, false)?;
+        let prompt = self.tokenizer.encode_rendered(&template.render(request)?)?;
         let (length, context) = (prompt.len(), self.context());
         if prompt.is_empty() {
             return Err(wrong("the model's chat template makes nothing of these messages".to_owned()));
