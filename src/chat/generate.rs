@@ -96,7 +96,7 @@ impl Model {
             ));
         };
         let rendered = template.render(&teach::tools(request, template, self.dialect))?;
-        let tokens = self.tokenizer.encode(&rendered, false)?;
+        let tokens = self.tokenizer.encode_rendered(&rendered)?;
         let (length, context) = (tokens.len(), self.context());
         if tokens.is_empty() {
             return Err(wrong("the model's chat template makes nothing of these messages".to_owned()));
@@ -104,8 +104,8 @@ impl Model {
         if length >= context {
             return Err(Error::TooLong { prompt: length, context });
         }
-        let ends_thought = self.dialect.ends_thought(&rendered);
-        Ok(Prompt { tokens, starts: self.dialect.starts_in(&rendered), ends_thought })
+        let ends_thought = self.dialect.ends_thought(&rendered.text);
+        Ok(Prompt { tokens, starts: self.dialect.starts_in(&rendered.text), ends_thought })
     }
 
     fn submit(

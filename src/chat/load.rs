@@ -19,8 +19,8 @@ impl Model {
     /// Reads tokenizer, chat template, end tokens and sampling defaults, for an engine that runs the same checkpoint.
     pub fn open(checkpoint: &Checkpoint, engine: Engine) -> Result<Model, LoadError> {
         let tokenizer = Tokenizer::from_source(&checkpoint.tokenizer()?)?;
-        let template = match checkpoint.template()? {
-            Some(source) => Some(Template::new(source, checkpoint.bos_token(), checkpoint.eos_token())?),
+        let template = match checkpoint.templates()? {
+            Some(found) => Some(Template::open(found, checkpoint.special_tokens(), &tokenizer.control_tokens())?),
             None => None,
         };
         let generation = checkpoint.generation()?;

@@ -1,99 +1,183 @@
 //! A model's chat template: Jinja, with what Hugging Face's `apply_chat_template` adds to it.
 
-use std::fmt::Write;
+mod continued;
+mod controls;
+mod environment;
+mod functions;
+mod knowledge;
+mod methods;
+mod plain;
+mod source;
+mod thinking;
+mod variables;
 
-use minijinja::syntax::SyntaxConfig;
-use minijinja::value::{Kwargs, Rest, Serde};
-use minijinja::{Environment, ErrorKind, Value};
+use minijinja::{Environment, Value};
 
-use super::python::Dumps;
-use super::{Error, LoadError, Request, Role};
+use super::{ControlToken, Error, LoadError, Request};
+use crate::checkpoint::Templates;
+use controls::Controls;
+use knowledge::Knowledge;
+use plain::Search;
+use source::Source;
+pub use thinking::ThinkingControl;
+use variables::Mark;
 
-const NAME: &str = "chat";
-
-/// A compiled chat template.
+/// A model's compiled chat templates.
 pub struct Template {
     environment: Environment<'static>,
-    bos_token: Option<String>,
-    eos_token: Option<String>,
-    knows_developer: bool,
+    default: Entry,
+    /// For requests with tools, where the model has one of its own.
+    tool_use: Option<Entry>,
+    /// Variables for every rendering: `bos_token`, `eos_token` …
+    special_tokens: Vec<(String, String)>,
+    knowledge: Knowledge,
 }
 
-/// What a template says by `raise_exception`.
-#[derive(Debug, thiserror::Error)]
-#[error("{0}")]
-struct Raised(String);
+/// One template of the environment.
+struct Entry {
+    name: &'static str,
+    source: Source,
+    controls: Controls,
+}
+
+/// A prompt as text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rendered {
+    pub text: String,
+    /// Bytes of `text` that are someone's words, though they read like control tokens: to be encoded as plain text.
+    /// In order, without overlaps.
+    pub plain: Vec<std::ops::Range<usize>>,
+}
 
 impl Template {
-    /// Compiles a template. `bos_token` and `eos_token` are the texts that it may write.
+    /// A lone template, of a tokenizer without control tokens.
     pub fn new(source: String, bos_token: Option<String>, eos_token: Option<String>) -> Result<Template, LoadError> {
-        let mut environment = Environment::new();
-        let syntax = SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build();
-        environment.set_syntax(syntax.expect("jinja's own delimiters are valid"));
-        environment.set_auto_escape_callback(|_| minijinja::AutoEscape::None);
-        environment.set_unknown_method_callback(minijinja_contrib::pycompat::unknown_method_callback);
-        environment.add_function("raise_exception", raise_exception);
-        environment.add_function("strftime_now", strftime_now);
-        environment.add_filter("tojson", tojson);
-        // Jinja's none is not iterable, and `tools is iterable and tools | length > 0` relies on it.
-        environment.add_test("iterable", |value: Value| !value.is_none() && value.try_iter().is_ok());
-        let knows_developer = source.contains("developer");
-        environment
-            .add_template_owned(NAME, without_generation_blocks(&source))
-            .map_err(|error| LoadError::Template(error.to_string()))?;
-        Ok(Template { environment, bos_token, eos_token, knows_developer })
+        let tokens = [("bos_token", bos_token), ("eos_token", eos_token)];
+        let tokens = tokens.into_iter().filter_map(|(name, token)| Some((name.to_owned(), token?))).collect();
+        Template::open(Templates { default: source, ..Templates::default() }, tokens, &[])
     }
 
-    /// The prompt for a conversation, up to where the answer begins. A developer's message is rendered as the
-    /// system's where the template does not know developers.
-    pub fn render(&self, request: &Request) -> Result<String, Error> {
-        let messages: Vec<Value> = request
-            .messages
-            .iter()
-            .map(|message| {
-                let mut fields = vec![
-                    ("role", Value::from(self.role(message.role))),
-                    ("content", Value::from(message.content.as_str())),
-                ];
-                fields.extend(message.name.as_deref().map(|name| ("name", Value::from(name))));
-                Value::from_pairs(fields)
-            })
-            .collect();
-        let mut variables = vec![
-            ("messages".to_owned(), Value::from(messages)),
-            ("add_generation_prompt".to_owned(), Value::from(true)),
-            ("tools".to_owned(), Value::from(())),
-            ("documents".to_owned(), Value::from(())),
-        ];
-        variables.extend(self.bos_token.as_deref().map(|token| ("bos_token".to_owned(), Value::from(token))));
-        variables.extend(self.eos_token.as_deref().map(|token| ("eos_token".to_owned(), Value::from(token))));
-        if request.template_variables.contains_key("messages") {
-            let message =
-                "the template's variable \"messages\" is the conversation itself and cannot be set".to_owned();
+    /// Compiles a model's templates. `special_tokens` are variables for them (`bos_token` …), `controls` what the
+    /// tokenizer takes for a control token wherever it stands.
+    pub fn open(
+        templates: Templates,
+        special_tokens: Vec<(String, String)>,
+        controls: &[ControlToken],
+    ) -> Result<Template, LoadError> {
+        Template::at(templates, special_tokens, controls, || chrono::Local::now().naive_local())
+    }
+
+    fn at(
+        templates: Templates,
+        special_tokens: Vec<(String, String)>,
+        controls: &[ControlToken],
+        clock: functions::Clock,
+    ) -> Result<Template, LoadError> {
+        let mut environment = environment::environment(clock);
+        for (name, text) in &templates.files {
+            add(&mut environment, name.clone(), text)?;
+        }
+        let default = Entry::add(&mut environment, "chat template", &templates.default, &templates, controls)?;
+        let tool_use = match &templates.tool_use {
+            Some(text) => Some(Entry::add(&mut environment, "tool_use template", text, &templates, controls)?),
+            None => None,
+        };
+        let knowledge = Knowledge::default();
+        let mut template = Template { environment, default, tool_use, special_tokens, knowledge };
+        template.knowledge = Knowledge::of(&template);
+        Ok(template)
+    }
+
+    /// The prompt for a conversation, up to where the answer begins, or to the end of the last message where that is
+    /// to be continued. A developer's message is rendered as the system's where the template does not know developers.
+    pub fn render(&self, request: &Request) -> Result<Rendered, Error> {
+        if let Some(name) = ["messages", "tools"].into_iter().find(|&name| request.template_variables.contains_key(name))
+        {
+            let message = format!("the template's variable {name:?} comes from the request itself and cannot be set");
             return Err(Error::Request { field: "template_variables", message });
         }
-        // Later entries of the same name win.
-        variables
-            .extend(request.template_variables.iter().map(|(name, value)| (name.clone(), Value::from(Serde(value)))));
-        let template = self.environment.get_template(NAME).expect("a template that is not there is a bug");
-        template.render(Value::from_pairs(variables)).map_err(|error| refused(&error))
+        let entry = self.entry(request);
+        let search = Search::new(&entry.controls);
+        let text = self.render_text(entry, request, &|speaker, text| search.look(speaker, text))?;
+        let plain = search.plain_ranges(&text, |mark| self.render_text(entry, request, mark))?;
+        Ok(Rendered { text, plain })
     }
 
-    fn role(&self, role: Role) -> &'static str {
-        match role {
-            Role::System => "system",
-            Role::Developer if self.knows_developer => "developer",
-            Role::Developer => "system",
-            Role::User => "user",
-            Role::Assistant => "assistant",
-            Role::Tool => "tool",
-        }
+    /// Whether tools given by a request reach the prompt.
+    pub fn knows_tools(&self) -> bool {
+        self.knowledge.tools
     }
+
+    /// Whether the template's text has this in it.
+    pub fn mentions(&self, text: &str) -> bool {
+        self.default.source.mentions(text)
+    }
+
+    /// Whether messages of the role tool reach the prompt.
+    pub fn knows_tool_role(&self) -> bool {
+        self.knowledge.tool_role
+    }
+
+    /// Whether reasoning of an answer in progress (before its tool's result) reaches the prompt.
+    pub fn knows_reasoning(&self) -> bool {
+        self.knowledge.reasoning
+    }
+
+    /// What of a request's wishes about thinking changes the prompt.
+    pub fn thinking_control(&self) -> ThinkingControl {
+        self.knowledge.thinking
+    }
+
+    fn entry(&self, request: &Request) -> &Entry {
+        let with_tools = !variables::shown_tools(request).is_empty();
+        self.tool_use.as_ref().filter(|_| with_tools).unwrap_or(&self.default)
+    }
+
+    fn render_text(&self, entry: &Entry, request: &Request, mark: Mark<'_>) -> Result<String, Error> {
+        let continued = continued::content(request)?;
+        let tokens = self.special_tokens.iter().map(|(name, token)| (name.clone(), Value::from(token.as_str())));
+        let variables = tokens.chain(variables::variables(request, &entry.source, mark));
+        let template = self.environment.get_template(entry.name).expect("a template that is not there is a bug");
+        let mut text = template.render(Value::from_pairs(variables)).map_err(|error| refused(&error))?;
+        if let Some(content) = continued {
+            let marked = mark(variables::Speaker::Assistant, content);
+            continued::cut(&mut text, marked.as_deref().unwrap_or(content))?;
+        }
+        Ok(text)
+    }
+}
+
+impl Entry {
+    fn add(
+        environment: &mut Environment<'static>,
+        name: &'static str,
+        text: &str,
+        templates: &Templates,
+        controls: &[ControlToken],
+    ) -> Result<Entry, LoadError> {
+        add(environment, name.to_owned(), text)?;
+        let template = environment.get_template(name).expect("a template that was added is there");
+        let mut variables = template.undeclared_variables(false);
+        let mut all = text.to_owned();
+        // A text that is not mentioned is not included.
+        for (file, included) in templates.files.iter().filter(|(file, _)| text.contains(file.as_str())) {
+            let template = environment.get_template(file).expect("a file that was added is there");
+            variables.extend(template.undeclared_variables(false));
+            all.push_str(included);
+        }
+        let controls = Controls::new(controls, &all);
+        Ok(Entry { name, source: Source::new(all, variables), controls })
+    }
+}
+
+fn add(environment: &mut Environment<'static>, name: String, text: &str) -> Result<(), LoadError> {
+    let text = environment::without_generation_blocks(text);
+    environment.add_template_owned(name, text).map_err(|error| LoadError::Template(error.to_string()))
 }
 
 impl std::fmt::Debug for Template {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Template").field("bos_token", &self.bos_token).field("eos_token", &self.eos_token).finish()
+        f.debug_struct("Template").field("special_tokens", &self.special_tokens).finish_non_exhaustive()
     }
 }
 
@@ -101,7 +185,7 @@ impl std::fmt::Debug for Template {
 fn refused(error: &minijinja::Error) -> Error {
     let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(error);
     while let Some(current) = cause {
-        if let Some(Raised(message)) = current.downcast_ref() {
+        if let Some(functions::Raised(message)) = current.downcast_ref() {
             let message = format!("the model's chat template refuses these messages: {message}");
             return Error::Request { field: "messages", message };
         }
@@ -113,74 +197,9 @@ fn refused(error: &minijinja::Error) -> Error {
     }
 }
 
-fn raise_exception(message: String) -> Result<Value, minijinja::Error> {
-    Err(minijinja::Error::new(ErrorKind::InvalidOperation, message.clone()).with_source(Raised(message)))
-}
-
-/// The local time in a format of C's `strftime`.
-fn strftime_now(format: &str) -> Result<String, minijinja::Error> {
-    let mut text = String::new();
-    match write!(text, "{}", chrono::Local::now().format(format)) {
-        Ok(()) => Ok(text),
-        Err(_) => Err(minijinja::Error::new(ErrorKind::InvalidOperation, format!("{format:?} is no time format"))),
-    }
-}
-
-/// `json.dumps` with the defaults of Hugging Face's filter: non-ASCII text stays as it is.
-fn tojson(value: Value, arguments: Rest<Value>, options: Kwargs) -> Result<String, minijinja::Error> {
-    if value.is_undefined() {
-        return Err(minijinja::Error::new(ErrorKind::UndefinedError, "undefined has no JSON"));
-    }
-    let json = serde_json::to_value(&value)
-        .map_err(|error| minijinja::Error::new(ErrorKind::BadSerialization, error.to_string()))?;
-    let separators = match options.get::<Option<Vec<String>>>("separators")?.as_deref() {
-        Some([item, key]) => Some((item.clone(), key.clone())),
-        None => None,
-        Some(_) => {
-            return Err(minijinja::Error::new(ErrorKind::InvalidOperation, "separators are a pair"));
-        }
-    };
-    let dumps = Dumps {
-        indent: options.get("indent")?,
-        separators,
-        sort_keys: options.get::<Option<bool>>("sort_keys")?.unwrap_or(false),
-        ensure_ascii: match arguments.first() {
-            Some(argument) => argument.is_true(),
-            None => options.get::<Option<bool>>("ensure_ascii")?.unwrap_or(false),
-        },
-    };
-    options.assert_all_used()?;
-    Ok(dumps.write(&json))
-}
-
-/// `{% generation %}…{% endgeneration %}` marks the assistant's part for training and renders as its content, which is
-/// what `{% if true %}` does.
-fn without_generation_blocks(source: &str) -> String {
-    let mut out = String::with_capacity(source.len());
-    let mut rest = source;
-    while let Some(start) = rest.find("{%") {
-        let Some(end) = rest[start..].find("%}").map(|length| start + length) else {
-            break;
-        };
-        let tag = rest[start + 2..end].trim_matches(['-', '+']).trim();
-        let replacement = match tag {
-            "generation" => Some("if true"),
-            "endgeneration" => Some("endif"),
-            _ => None,
-        };
-        match replacement {
-            Some(replacement) => {
-                out.push_str(&rest[..start]);
-                out.push_str(&rest[start..end + 2].replacen(tag, replacement, 1));
-            }
-            None => out.push_str(&rest[..end + 2]),
-        }
-        rest = &rest[end + 2..];
-    }
-    out.push_str(rest);
-    out
-}
-
 #[cfg(test)]
 #[path = "template_tests.rs"]
 mod tests;
+
+#[cfg(test)]
+mod public_tests;

@@ -9,7 +9,7 @@ use std::{borrow::Cow, collections::BTreeMap};
 use serde_json::Value;
 use tokenizers::Tokenizer as Pipeline;
 
-use super::{Error, LoadError, vocabulary};
+use super::{Error, LoadError, Rendered, plain_text, vocabulary};
 use crate::checkpoint::TokenizerSource;
 
 /// A model's tokenizer.
@@ -27,6 +27,14 @@ struct TokenBytes {
     block: Vec<u8>,
     /// Token `id` is `block[ends[id - 1]..ends[id]]`.
     ends: Vec<usize>,
+}
+
+/// A token with a part to play in prompts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ControlToken {
+    pub text: String,
+    /// Never shown.
+    pub special: bool,
 }
 
 impl Tokenizer {
@@ -63,6 +71,22 @@ impl Tokenizer {
             Ok(encoding) => Ok(encoding.get_ids().to_vec()),
             Err(error) => Err(Error::Internal(format!("the tokenizer failed: {error}"))),
         }
+    }
+
+    /// The ids of a prompt. What is marked as plain text is encoded as that, though it reads like control tokens.
+    pub fn encode_rendered(&self, rendered: &Rendered) -> Result<Vec<u32>, Error> {
+        let Rendered { text, plain } = rendered;
+        if plain.is_empty() {
+            return self.encode(text, false);
+        }
+        plain_text::encode(&self.pipeline, text, plain)
+            .map_err(|error| Error::Internal(format!("the tokenizer failed: {error}")))
+    }
+
+    /// What the tokenizer takes for a single token wherever it stands in a text, and never for text.
+    pub fn control_tokens(&self) -> Vec<ControlToken> {
+        let added = self.pipeline.get_added_tokens_decoder();
+        added.into_values().map(|token| ControlToken { text: token.content, special: token.special }).collect()
     }
 
     /// The text of a whole sequence, without its special tokens; bytes that are no UTF-8 become U+FFFD.

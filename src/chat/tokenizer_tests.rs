@@ -25,6 +25,7 @@ fn vocabulary(model: &str, pre: &str, tokens: Vec<(String, TokenType)>) -> Vocab
         add_eos: None,
         add_space_prefix: None,
         template: None,
+        tool_template: None,
     }
 }
 

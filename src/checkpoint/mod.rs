@@ -10,6 +10,7 @@ mod error;
 mod generation;
 mod gguf;
 mod safetensors;
+mod templates;
 mod text;
 
 #[cfg(test)]
@@ -26,6 +27,7 @@ pub use dtype::Dtype;
 pub use error::Error;
 pub use generation::Generation;
 pub use gguf::{TokenType, Vocabulary};
+pub use templates::Templates;
 pub use text::TokenizerSource;
 
 /// What a checkpoint's weights are written in.
@@ -183,20 +185,17 @@ impl Checkpoint {
         self.text.tokenizer_config()
     }
 
-    /// The chat template, from the first of its homes that has one: chat_template.jinja, chat_template.json,
-    /// tokenizer_config.json (of several the one called "default"), a GGUF's metadata.
-    pub fn template(&self) -> Result<Option<String>, Error> {
-        self.text.template()
+    /// The chat templates, from their homes: chat_template.jinja and additional_chat_templates, then
+    /// chat_template.json, then tokenizer_config.json, or a GGUF's metadata. Homes behind the one of the default are
+    /// not looked at.
+    pub fn templates(&self) -> Result<Option<Templates>, Error> {
+        templates::of(&self.text)
     }
 
-    /// The text of the token that begins a sequence, for the chat template.
-    pub fn bos_token(&self) -> Option<String> {
-        self.text.special_token("bos_token")
-    }
-
-    /// The text of the token that ends a sequence, for the chat template.
-    pub fn eos_token(&self) -> Option<String> {
-        self.text.special_token("eos_token")
+    /// The special tokens that have a part, by its name (bos_token, eos_token, unk_token …), with their texts.
+    pub fn special_tokens(&self) -> Vec<(String, String)> {
+        let tokens = text::SPECIAL_TOKENS.iter();
+        tokens.filter_map(|&part| Some((part.to_owned(), self.text.special_token(part)?))).collect()
     }
 
     /// The tokens that end an answer and the sampling that the model's makers recommend.

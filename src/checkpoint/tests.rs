@@ -186,8 +186,8 @@ fn gguf_becomes_a_hugging_face_checkpoint() {
     let norm = checkpoint.tensor("model.norm.weight").unwrap();
     assert_eq!(checkpoint.read(norm).unwrap(), [1; 128]);
     assert!(checkpoint.tensor("model.layers.0.self_attn.q_proj.weight").is_some());
-    assert_eq!(checkpoint.template().unwrap().as_deref(), Some("{{ messages }}"));
-    assert_eq!(checkpoint.eos_token().as_deref(), Some("<|endoftext|>"));
+    assert_eq!(checkpoint.templates().unwrap().unwrap().default, "{{ messages }}");
+    assert_eq!(checkpoint.special_tokens(), [("eos_token".to_owned(), "<|endoftext|>".to_owned())]);
     // <|im_end|> is known by its name alone.
     assert_eq!(checkpoint.generation().unwrap().eos_token_ids, [0, 1]);
     let TokenizerSource::Gguf(vocabulary) = checkpoint.tokenizer().unwrap() else { panic!("not a GGUF's") };
@@ -279,7 +279,8 @@ fn template_homes() {
     let json = ("chat_template.json", r#"{"chat_template": "C"}"#);
     let named = r#"{"chat_template": [{"name": "tool_use", "template": "X"}, {"name": "default", "template": "D"}]}"#;
     let check = |files: &[(&str, &str)], expected: Option<&str>| {
-        assert_eq!(text_folder(files).1.template().unwrap().as_deref(), expected);
+        let templates = text_folder(files).1.templates().unwrap();
+        assert_eq!(templates.map(|templates| templates.default).as_deref(), expected);
     };
     check(&[], None);
     check(&[("tokenizer_config.json", r#"{"chat_template": null}"#)], None);
@@ -290,7 +291,7 @@ fn template_homes() {
     check(&[("tokenizer_config.json", named), json, jinja], Some("J"));
     let nameless = named.replace("default", "rag");
     let (_folder, checkpoint) = text_folder(&[("tokenizer_config.json", &nameless)]);
-    assert!(checkpoint.template().unwrap_err().to_string().contains("(tool_use, rag)"));
+    assert!(checkpoint.templates().unwrap_err().to_string().contains("(tool_use, rag)"));
 }
 
 #[test]
@@ -312,7 +313,8 @@ fn generation_from_every_place() {
         ..Generation::default()
     };
     assert_eq!(checkpoint.generation().unwrap(), expected);
-    assert_eq!((checkpoint.bos_token().as_deref(), checkpoint.eos_token().as_deref()), (Some("<b>"), Some("<e>")));
+    let special = [("bos_token".to_owned(), "<b>".to_owned()), ("eos_token".to_owned(), "<e>".to_owned())];
+    assert_eq!(checkpoint.special_tokens(), special);
     assert_eq!(checkpoint.tokenizer().unwrap(), TokenizerSource::Json(tokenizer.as_bytes().to_vec()));
     let greedy = generation_config.replace("\"do_sample\": true", "\"do_sample\": false");
     let (_folder, checkpoint) = text_folder(&[("generation_config.json", &greedy)]);

@@ -7,6 +7,10 @@ use serde_json::Value;
 use super::gguf::Vocabulary;
 use super::{Error, read_json};
 
+/// The parts that special tokens have, as transformers names them.
+pub(super) const SPECIAL_TOKENS: [&str; 7] =
+    ["bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token"];
+
 /// A tokenizer as the checkpoint has it.
 #[derive(Debug, Clone, PartialEq)]
 pub enum TokenizerSource {
@@ -18,7 +22,13 @@ pub enum TokenizerSource {
 
 #[derive(Debug)]
 pub(super) enum Text {
-    Folder { folder: PathBuf, tokenizer_config: Option<Value>, generation_config: Option<Value> },
+    Folder {
+        folder: PathBuf,
+        tokenizer_config: Option<Value>,
+        /// Older folders name their special tokens here.
+        special_tokens_map: Option<Value>,
+        generation_config: Option<Value>,
+    },
     Gguf(Box<Vocabulary>),
 }
 
@@ -31,6 +41,7 @@ impl Text {
         Ok(Text::Folder {
             folder: folder.to_owned(),
             tokenizer_config: optional("tokenizer_config.json")?,
+            special_tokens_map: optional("special_tokens_map.json")?,
             generation_config: optional("generation_config.json")?,
         })
     }
@@ -66,38 +77,21 @@ impl Text {
         }
     }
 
-    pub(super) fn template(&self) -> Result<Option<String>, Error> {
-        let (folder, tokenizer_config) = match self {
-            Text::Gguf(vocabulary) => return Ok(vocabulary.template.clone()),
-            Text::Folder { folder, tokenizer_config, .. } => (folder, tokenizer_config),
-        };
-        let path = folder.join("chat_template.jinja");
-        if path.exists() {
-            return std::fs::read_to_string(&path).map(Some).map_err(|error| Error::io(&path, error));
-        }
-        let path = folder.join("chat_template.json");
-        if path.exists() {
-            let json = read_json(&path)?;
-            return match json.get("chat_template") {
-                Some(template) => choose_template(&path, template),
-                None => Err(Error::damaged(&path, "it has no \"chat_template\"")),
-            };
-        }
-        match tokenizer_config.as_ref().and_then(|config| config.get("chat_template")) {
-            Some(template) => choose_template(&folder.join("tokenizer_config.json"), template),
-            None => Ok(None),
-        }
-    }
-
-    /// The text of `bos_token` or `eos_token`.
-    pub(super) fn special_token(&self, key: &str) -> Option<String> {
+    /// The text of a special token: of `bos_token`, say.
+    pub(super) fn special_token(&self, part: &str) -> Option<String> {
         match self {
-            Text::Folder { tokenizer_config, .. } => {
-                let token = tokenizer_config.as_ref()?.get(key)?;
-                Some(token.as_str().or_else(|| token.get("content")?.as_str())?.to_owned())
+            Text::Folder { tokenizer_config, special_tokens_map, .. } => {
+                let homes = [tokenizer_config, special_tokens_map].into_iter().flatten();
+                let mut tokens = homes.filter_map(|home| home.get(part));
+                tokens.find_map(|token| token.as_str().or_else(|| token.get("content")?.as_str())).map(str::to_owned)
             }
             Text::Gguf(vocabulary) => {
-                let id = if key == "bos_token" { vocabulary.bos } else { vocabulary.eos };
+                let id = match part {
+                    "bos_token" => vocabulary.bos,
+                    "eos_token" => vocabulary.eos,
+                    "unk_token" => vocabulary.unknown,
+                    _ => None,
+                };
                 vocabulary.tokens.get(id? as usize).cloned()
             }
         }
@@ -123,33 +117,5 @@ impl Text {
         let entry =
             added.into_iter().flatten().find(|entry| entry.get("content").and_then(Value::as_str) == Some(token));
         Ok(entry.and_then(|entry| u32::try_from(entry.get("id")?.as_u64()?).ok()))
-    }
-}
-
-/// A template is a string, or a list of named ones.
-fn choose_template(path: &Path, value: &Value) -> Result<Option<String>, Error> {
-    if value.is_null() {
-        return Ok(None);
-    }
-    if let Some(template) = value.as_str() {
-        return Ok(Some(template.to_owned()));
-    }
-    let named: Vec<(&str, &str)> = value
-        .as_array()
-        .into_iter()
-        .flatten()
-        .filter_map(|entry| Some((entry.get("name")?.as_str()?, entry.get("template")?.as_str()?)))
-        .collect();
-    match named.as_slice() {
-        [] => Err(Error::damaged(path, "its \"chat_template\" is neither a string nor a list of named templates")),
-        [(_, only)] => Ok(Some((*only).to_owned())),
-        several => match several.iter().find(|(name, _)| *name == "default") {
-            Some((_, template)) => Ok(Some((*template).to_owned())),
-            None => {
-                let names: Vec<&str> = several.iter().map(|(name, _)| *name).collect();
-                let names = names.join(", ");
-                Err(Error::unsupported(path, format!("of its chat templates ({names}) none is called \"default\"")))
-            }
-        },
     }
 }

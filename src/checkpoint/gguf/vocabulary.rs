@@ -32,6 +32,8 @@ pub struct Vocabulary {
     /// Whether SentencePiece puts a space before the text.
     pub add_space_prefix: Option<bool>,
     pub template: Option<String>,
+    /// A chat template of its own for requests with tools.
+    pub tool_template: Option<String>,
 }
 
 /// What a token is; the numbers are the format's.
@@ -83,6 +85,7 @@ pub(super) fn of(path: &Path, metadata: &Metadata) -> Result<Vocabulary, Error> 
         add_eos: metadata.boolean("tokenizer.ggml.add_eos_token"),
         add_space_prefix: metadata.boolean("tokenizer.ggml.add_space_prefix"),
         template: metadata.text("tokenizer.chat_template").map(str::to_owned),
+        tool_template: metadata.text("tokenizer.chat_template.tool_use").map(str::to_owned),
         tokens,
     })
 }

@@ -1,0 +1,37 @@
+//! Going on with the last message: the prompt ends where that message's content does.
+
+use crate::chat::{Error, Request, Role};
+
+/// What transformers puts behind the content to find its end again. Some templates look for it by this name.
+pub(super) const TAG: &str = "CONTINUE_FINAL_MESSAGE_TAG ";
+
+/// The content that is gone on with, if any is.
+pub(super) fn content(request: &Request) -> Result<Option<&str>, Error> {
+    match request.messages.last() {
+        Some(message) if request.continue_final && message.role == Role::Assistant => Ok(Some(&message.content)),
+        _ if request.continue_final => {
+            Err(wrong("only the assistant's own message can be continued, and the last message is not the assistant's"))
+        }
+        _ => Ok(None),
+    }
+}
+
+/// Cuts a rendering, in which the content is followed by [`TAG`], behind the content. A template that trims the
+/// content has trimmed the tag's space too, and what it trims is then trimmed before the tag.
+pub(super) fn cut(rendered: &mut String, content: &str) -> Result<(), Error> {
+    let Some(at) = rendered.rfind(TAG.trim_end()).filter(|_| rendered.contains(content.trim())) else {
+        return Err(wrong(
+            "the last message cannot be continued: the model's chat template does not render it as it is",
+        ));
+    };
+    let keeps_spaces = rendered[at..].starts_with(TAG);
+    rendered.truncate(at);
+    if !keeps_spaces {
+        rendered.truncate(rendered.trim_end().len());
+    }
+    Ok(())
+}
+
+fn wrong(message: &str) -> Error {
+    Error::Request { field: "messages", message: message.to_owned() }
+}

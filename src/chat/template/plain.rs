@@ -1,0 +1,164 @@
+//! Control tokens in what people say: found in the prompt, so that they are encoded as the plain text they are.
+//!
+//! The prompt itself is left alone. Where a text of the request holds the name of a control token, the conversation is
+//! rendered a second time with marks around that name. If the rendering without its marks is the prompt (the template
+//! did not look at that name), the marks tell where in the prompt the name is someone's words.
+
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+use std::ops::Range;
+
+use super::controls::Controls;
+use super::variables::{Mark, Speaker};
+use crate::chat::Error;
+
+/// Where marks stand.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Style {
+    /// Around each name, and around a piece of one at the start or end, which the text beside it might complete.
+    Pieces,
+    /// Around each name.
+    Names,
+    /// As `Names`, but behind one that starts the text and before one that ends it: templates look there.
+    Inside,
+}
+
+/// The names in a request's texts, noted while it is rendered.
+pub(super) struct Search<'a> {
+    controls: &'a Controls,
+    any: RefCell<bool>,
+    of_assistant: RefCell<BTreeSet<&'a str>>,
+}
+
+/// Which names of whose texts are marked.
+type Wanted<'a> = &'a dyn Fn(Speaker, &str) -> bool;
+
+/// The character before a name and the one behind it.
+type Marks = [char; 2];
+
+impl<'a> Search<'a> {
+    pub(super) fn new(controls: &'a Controls) -> Search<'a> {
+        Search { controls, any: RefCell::default(), of_assistant: RefCell::default() }
+    }
+
+    /// Notes what a text holds and leaves it as it is.
+    pub(super) fn look(&self, speaker: Speaker, text: &str) -> Option<String> {
+        for (_, name) in self.controls.names_in(text) {
+            if self.usual(speaker, name) {
+                *self.any.borrow_mut() = true;
+                if speaker == Speaker::Assistant {
+                    self.of_assistant.borrow_mut().insert(name);
+                }
+            }
+        }
+        if self.controls.pieces_of(text).iter().any(Option::is_some) {
+            *self.any.borrow_mut() = true;
+        }
+        None
+    }
+
+    /// The ranges of the prompt `text` that are names of control tokens in someone's words, once the request was
+    /// looked at. `render` renders the request again, with its texts marked.
+    pub(super) fn plain_ranges(
+        &self,
+        text: &str,
+        render: impl Fn(Mark<'_>) -> Result<String, Error>,
+    ) -> Result<Vec<Range<usize>>, Error> {
+        if !*self.any.borrow() {
+            return Ok(Vec::new());
+        }
+        let marks = unused(text);
+        let attempt = |style: Style, wanted: Wanted<'_>| {
+            let marked = render(&|speaker, text| self.mark(style, wanted, marks, speaker, text)).ok()?;
+            self.marked_ranges(style, &marked, marks, text)
+        };
+        if let Some(ranges) = attempt(Style::Pieces, &|speaker, name| self.usual(speaker, name)) {
+            return Ok(ranges);
+        }
+        // What a template takes out of the assistant's words is for it to read.
+        let names = self.of_assistant.borrow();
+        let is_read = |name: &str| {
+            attempt(Style::Names, &|speaker, other| speaker == Speaker::Assistant && other == name).is_none()
+        };
+        let read: Vec<&str> = names.iter().copied().filter(|name| is_read(name)).collect();
+        let spared = |speaker: Speaker, name: &str| {
+            self.usual(speaker, name) && (speaker == Speaker::Other || !read.contains(&name))
+        };
+        attempt(Style::Names, &spared).or_else(|| attempt(Style::Inside, &spared)).ok_or_else(|| {
+            let message = "a message holds the name of a control token where the model's chat template reads it, so it \
+                           cannot be told from the template's own; put some text before and behind it";
+            Error::Request { field: "messages", message: message.to_owned() }
+        })
+    }
+
+    /// Reasoning and calls are often marked by tokens that are not special, and an assistant's history may hold them
+    /// in good faith: templates take them out of there.
+    fn usual(&self, speaker: Speaker, name: &str) -> bool {
+        speaker == Speaker::Other || self.controls.is_special(name)
+    }
+
+    fn mark(&self, style: Style, wanted: Wanted<'_>, marks: Marks, speaker: Speaker, text: &str) -> Option<String> {
+        let mut places: Vec<Range<usize>> =
+            self.controls.names_in(text).filter(|(_, name)| wanted(speaker, name)).map(|(range, _)| range).collect();
+        if style == Style::Pieces {
+            let [start, end] = self.controls.pieces_of(text);
+            let first = places.first().map_or(text.len(), |place| place.start);
+            places.splice(0..0, start.filter(|start| start.end <= first));
+            let last = places.last().map_or(0, |place| place.end);
+            places.extend(end.filter(|end| end.start >= last));
+        }
+        if places.is_empty() {
+            return None;
+        }
+        let mut out = String::with_capacity(text.len() + 8 * places.len());
+        let mut done = 0;
+        for place in places {
+            let (starts, ends) = (place.start == 0, place.end == text.len());
+            out.push_str(&text[done..place.start]);
+            if style != Style::Inside || !starts {
+                out.push(marks[0]);
+            }
+            out.push_str(&text[place.clone()]);
+            if style != Style::Inside || !ends || starts {
+                out.push(marks[1]);
+            }
+            done = place.end;
+        }
+        out.push_str(&text[done..]);
+        Some(out)
+    }
+
+    /// The ranges that a marked rendering tells of; `None` where without its marks it is not the prompt. A mark
+    /// without its partner is no name any more: the template has taken that out, and writes its own.
+    fn marked_ranges(&self, style: Style, marked: &str, marks: Marks, text: &str) -> Option<Vec<Range<usize>>> {
+        let alone = style == Style::Inside;
+        let name_at = |start: usize| self.controls.name_at(text, start).filter(|_| alone);
+        let mut ranges: Vec<Range<usize>> = Vec::new();
+        let (mut at, mut open) = (0, None);
+        for (index, char) in marked.char_indices() {
+            if char == marks[0] {
+                ranges.extend(open.replace(at).and_then(name_at));
+            } else if char == marks[1] {
+                ranges.extend(match open.take() {
+                    Some(start) => Some(start..at).filter(|range| !range.is_empty()),
+                    None => self.controls.name_before(text, at).filter(|_| alone),
+                });
+            } else {
+                let same = text.as_bytes().get(at..at + char.len_utf8())?;
+                if same != &marked.as_bytes()[index..index + char.len_utf8()] {
+                    return None;
+                }
+                at += char.len_utf8();
+            }
+        }
+        ranges.extend(open.and_then(name_at));
+        (at == text.len()).then_some(ranges)
+    }
+}
+
+/// Two characters for private use that the prompt does not use.
+fn unused(text: &str) -> Marks {
+    let mut unused = ('\u{f0000}'..='\u{ffffd}').filter(|char| !text.contains(*char));
+    // A prompt that uses every one of 65,534 such characters gets marks it cannot be told from, and is refused.
+    [unused.next().unwrap_or('\u{f0000}'), unused.next().unwrap_or('\u{f0001}')]
+}

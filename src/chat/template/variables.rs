@@ -1,0 +1,124 @@
+//! A request as the variables that transformers' `apply_chat_template` gives to a template.
+
+use std::borrow::Cow;
+
+use minijinja::Value;
+use minijinja::value::Serde;
+use serde_json::{Map, Value as Json};
+
+use super::source::Source;
+use super::{continued, thinking};
+use crate::chat::{Message, Request, Role, Tool, ToolCall, ToolChoice};
+
+/// Whose words a text is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Speaker {
+    Assistant,
+    Other,
+}
+
+/// What becomes of the texts of a request on their way into a template; `None` leaves one as it is.
+pub(super) type Mark<'a> = &'a dyn Fn(Speaker, &str) -> Option<String>;
+
+/// The tools that the model is to see.
+pub(super) fn shown_tools(request: &Request) -> &[Tool] {
+    if request.tool_choice == ToolChoice::None { &[] } else { &request.tools }
+}
+
+/// All variables but the special tokens; later ones of the same name win.
+pub(super) fn variables(request: &Request, source: &Source, mark: Mark<'_>) -> Vec<(String, Value)> {
+    let texts = Texts { source, mark };
+    let mut messages: Vec<Message> = request.messages.clone();
+    thinking::flag_messages(request, source, &mut messages);
+    let last = messages.len().wrapping_sub(1);
+    let messages: Vec<Value> = messages
+        .iter()
+        .enumerate()
+        .map(|(index, message)| texts.message(message, request.continue_final && index == last))
+        .collect();
+    let tools = match shown_tools(request) {
+        [] => Value::from(()),
+        tools => tools.iter().map(|tool| texts.tool(tool)).collect(),
+    };
+    let mut variables: Vec<(String, Value)> = vec![
+        ("documents".to_owned(), Value::from(())),
+        ("add_generation_prompt".to_owned(), Value::from(!request.continue_final)),
+    ];
+    variables.extend(thinking::variables(request, source).map(|(name, value)| (name.to_owned(), value)));
+    variables.extend(request.template_variables.iter().map(|(name, value)| (name.clone(), texts.json(value))));
+    variables.push(("messages".to_owned(), Value::from(messages)));
+    variables.push(("tools".to_owned(), tools));
+    variables
+}
+
+struct Texts<'a> {
+    source: &'a Source,
+    mark: Mark<'a>,
+}
+
+impl Texts<'_> {
+    fn message(&self, message: &Message, continued: bool) -> Value {
+        let speaker = if message.role == Role::Assistant { Speaker::Assistant } else { Speaker::Other };
+        let text = |text: &str| Value::from(self.text(speaker, text).as_ref());
+        let mut fields = Vec::with_capacity(4);
+        let reasoning = message.reasoning.as_deref();
+        fields.extend(reasoning.map(|reasoning| ("thinking", text(reasoning))));
+        fields.push(("role", Value::from(self.role(message.role))));
+        let mut content = self.text(speaker, &message.content);
+        if continued {
+            content.to_mut().push_str(continued::TAG);
+        }
+        fields.push(("content", Value::from(content.as_ref())));
+        fields.extend(message.name.as_deref().map(|name| ("name", text(name))));
+        if let Some(reasoning) = reasoning {
+            fields.push(("reasoning_content", text(reasoning)));
+            let others = ["reasoning", "thought"].into_iter().filter(|field| self.source.reads_field(field));
+            fields.extend(others.map(|field| (field, text(reasoning))));
+        }
+        if !message.tool_calls.is_empty() {
+            fields.push(("tool_calls", message.tool_calls.iter().map(|call| self.tool_call(call)).collect()));
+        }
+        fields.extend(message.tool_call_id.as_deref().map(|id| ("tool_call_id", text(id))));
+        Value::from_pairs(fields)
+    }
+
+    fn role(&self, role: Role) -> &'static str {
+        match role {
+            Role::System => "system",
+            Role::Developer if self.source.mentions("developer") => "developer",
+            Role::Developer => "system",
+            Role::User => "user",
+            Role::Assistant => "assistant",
+            Role::Tool => "tool",
+        }
+    }
+
+    fn tool_call(&self, call: &ToolCall) -> Value {
+        let text = |text: &str| Value::from(self.text(Speaker::Other, text).as_ref());
+        let function = [("name", text(&call.name)), ("arguments", self.object(&call.arguments))];
+        let function = Value::from_pairs(function);
+        Value::from_pairs([("id", text(&call.id)), ("type", Value::from("function")), ("function", function)])
+    }
+
+    fn tool(&self, tool: &Tool) -> Value {
+        Value::from_pairs([("type", Value::from("function")), ("function", self.object(&tool.definition))])
+    }
+
+    fn object(&self, map: &Map<String, Json>) -> Value {
+        let entries = map.iter().map(|(key, value)| (self.text(Speaker::Other, key), self.json(value)));
+        Value::from_pairs(entries.map(|(key, value)| (Value::from(key.as_ref()), value)))
+    }
+
+    fn json(&self, json: &Json) -> Value {
+        match json {
+            Json::String(text) => Value::from(self.text(Speaker::Other, text).as_ref()),
+            Json::Array(items) => items.iter().map(|item| self.json(item)).collect(),
+            Json::Object(map) => self.object(map),
+            other => Value::from(Serde(other)),
+        }
+    }
+
+    fn text<'t>(&self, speaker: Speaker, text: &'t str) -> Cow<'t, str> {
+        (self.mark)(speaker, text).map_or(Cow::Borrowed(text), Cow::Owned)
+    }
+}
