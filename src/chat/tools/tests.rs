@@ -6,6 +6,7 @@ use super::{FORMATS, Format};
 use crate::chat::{Cut, Dialect, Event, Piece, Splitter, Tool, ToolCall, ToolEvent, dialect::Tags, split::Answer};
 
 mod hermes;
+mod pythonic;
 mod qwen_xml;
 
 /// What an answer consists of, put together again.
