@@ -138,8 +138,10 @@ impl Answer {
     }
 
     fn end(&mut self, finish: Finish) {
+        let before = self.reader.splitter.phase();
         let rest = self.reader.finish();
-        let phase = self.reader.splitter.phase();
+        // What ends without a mark ends where it was; a call may show only now.
+        let phase = if before == Cut::Reasoning { before } else { self.reader.splitter.phase() };
         if self.hear(rest) {
             return;
         }
@@ -224,8 +226,13 @@ impl Reader {
 
     fn logprob(&self, drawn: &Drawn) -> Option<Logprob> {
         let logprobs = drawn.logprobs.as_ref()?;
-        let token = |id: u32, logprob: f32| TokenLogprob { id, bytes: self.tokenizer.spelling(id).into_owned(), logprob };
+        let token =
+            |id: u32, logprob: f32| TokenLogprob { id, bytes: self.tokenizer.spelling(id).into_owned(), logprob };
         let top = logprobs.top.iter().map(|&(id, logprob)| token(id, logprob)).collect();
         Some(Logprob { token: token(drawn.id, logprobs.drawn), top })
     }
 }
+
+#[cfg(test)]
+#[path = "answer_tests.rs"]
+mod tests;

@@ -150,7 +150,12 @@ fn in_tools(error: Error) -> Error {
 
 /// How the answer's thought is guided: where it ends, so that a grammar holds only behind it, and when it must.
 fn thinking(request: &Request, prompt: &Prompt, model: &Model, held: bool) -> Result<Option<Thinking>, Error> {
-    let budget = request.thinking.budget;
+    let mut budget = request.thinking.budget;
+    let begun = prompt.starts == Cut::Reasoning;
+    if begun && request.thinking.enabled == Some(false) {
+        // The template has no switch for it: the thought ends at once.
+        budget = Some(0);
+    }
     let Some(Tags { open, close, .. }) = &model.dialect().reasoning else {
         return match budget {
             Some(_) => Err(Error::Request {
@@ -163,11 +168,12 @@ fn thinking(request: &Request, prompt: &Prompt, model: &Model, held: bool) -> Re
     if !held && budget.is_none() {
         return Ok(None);
     }
-    let begun = prompt.starts == Cut::Reasoning;
     // A model that begins its thoughts itself is made to, so that nobody has to guess whether it will.
-    let begins = !begun && request.thinking.enabled != Some(false) && model.template().is_some_and(|template| {
-        open.first().is_some_and(|mark| template.mentions(mark)) && !prompt.ends_thought
-    });
+    let begins = !begun
+        && request.thinking.enabled != Some(false)
+        && model
+            .template()
+            .is_some_and(|template| open.first().is_some_and(|mark| template.mentions(mark)) && !prompt.ends_thought);
     if !begun && !begins {
         return Ok(None);
     }

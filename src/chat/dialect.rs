@@ -1,6 +1,7 @@
 //! What a family of models writes: its thoughts, its calls, its quirks. Data, chosen by what the model says of itself.
 
 use super::{
+    Cut,
     split::{Answer, Program},
     tools::Format,
 };
@@ -35,4 +36,26 @@ pub struct Tags {
     pub always: bool,
     /// A call ends a thought that was not closed.
     pub calls_inside: bool,
+}
+
+impl Dialect {
+    /// What the end of a prompt has begun.
+    pub fn starts_in(&self, prompt: &str) -> Cut {
+        match &self.reasoning {
+            Some(tags) if tags.open_at_the_end(prompt) || tags.always && !self.ends_thought(prompt) => Cut::Reasoning,
+            _ => Cut::Text,
+        }
+    }
+
+    /// Whether a prompt ends with a thought that it has closed, so that the answer begins without one.
+    pub fn ends_thought(&self, prompt: &str) -> bool {
+        let tags = self.reasoning.as_ref();
+        tags.is_some_and(|tags| tags.close.iter().any(|mark| prompt.trim_end().ends_with(mark)))
+    }
+}
+
+impl Tags {
+    fn open_at_the_end(&self, prompt: &str) -> bool {
+        self.open.iter().any(|mark| prompt.trim_end().ends_with(mark))
+    }
 }

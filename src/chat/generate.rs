@@ -65,7 +65,7 @@ impl Model {
     /// Starts the answers. Renders, tokenises and compiles grammars on the calling thread, which takes milliseconds.
     pub fn generate(&self, request: &Request) -> Result<Answers, Error> {
         let prompt = self.prompt(request)?;
-        let sampling = sampling::resolve(&request.sampling, &self.defaults, &self.tokenizer)?;
+        let sampling = sampling::resolve(&request.sampling, &self.defaults, self.tokenizer.vocab_size())?;
         let contract = contract::of(request, &prompt, self)?;
         let answers = (0..request.answers.max(1)).map(|index| {
             let sampling = Sampling { seed: seed(sampling.seed, index), ..sampling.clone() };

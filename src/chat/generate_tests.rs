@@ -1,116 +1,16 @@
-//! Answers from played steps, whatever the tokens and however they are cut.
+//! Requests to a model of scripted tokens.
 
 use std::time::Duration;
 
-use super::super::tokenizer::tests::{byte_level, load};
-use super::super::{Message, Role};
+use super::super::{
+    Event, Finished, Message, Reason, Role,
+    tokenizer::tests::{byte_level, load},
+};
 use super::*;
-use crate::engine::Limits;
-use crate::engine::scripted::{Log, Script, Scripted};
-
-/// An answer whose steps the test plays.
-fn events(stop: &[&str]) -> (UnboundedSender<Step>, Events) {
-    let (sender, steps) = unbounded_channel();
-    let stop: Vec<String> = stop.iter().map(|stop| (*stop).to_owned()).collect();
-    let text = Text::new(Arc::new(load(byte_level("smollm"))), &stop);
-    (sender, Events { steps: Some(steps), text, ready: VecDeque::new(), prompt_tokens: 5, completion_tokens: 0 })
-}
-
-/// Sends a token for each byte.
-fn send(sender: &UnboundedSender<Step>, bytes: &[u8]) {
-    for &byte in bytes {
-        sender.send(Step::Token((3 + u32::from(byte)).into())).unwrap();
-    }
-}
-
-/// The whole text and the last event.
-fn collect(mut events: Events) -> (String, Event) {
-    let mut text = String::new();
-    loop {
-        match events.blocking_next().unwrap() {
-            Event::Text(part) => text.push_str(&part),
-            Event::Started { prompt_tokens, cached_tokens } => assert_eq!((prompt_tokens, cached_tokens), (5, 2)),
-            finished @ Event::Finished(_) => {
-                assert_eq!(events.blocking_next(), None);
-                return (text, finished);
-            }
-            other => panic!("{other:?}"),
-        }
-    }
-}
-
-fn check(stop: &[&str], bytes: &[u8], finish: Finish, expected: (&str, Reason, usize)) {
-    let (sender, events) = events(stop);
-    sender.send(Step::Started { cached: 2 }).unwrap();
-    send(&sender, bytes);
-    sender.send(Step::Finished(finish)).unwrap();
-    let (text, finished) = collect(events);
-    let (expected, reason, completion_tokens) = expected;
-    assert_eq!(
-        (text.as_str(), finished),
-        (expected, Event::Finished(Finished { reason, completion_tokens, reasoning_tokens: 0 }))
-    );
-}
-
-#[test]
-fn answers() {
-    check(&[], "grüß".as_bytes(), Finish::Stop, ("grüß", Reason::Stop, 6));
-    check(&[], b"", Finish::Length, ("", Reason::Length(Cut::Text), 0));
-    check(&[], b"a\xe2\x82", Finish::Length, ("a\u{fffd}", Reason::Length(Cut::Text), 3));
-    check(&["###"], b"a##", Finish::Stop, ("a##", Reason::Stop, 3));
-    check(&["ü"], "grüß".as_bytes(), Finish::Length, ("gr", Reason::Stop, 4));
-    check(&["\u{fffd}"], b"a\xe2", Finish::Length, ("a", Reason::Stop, 2));
-    check(&["x"], b"abx", Finish::Failed("no memory".into()), ("ab", Reason::Stop, 3));
-    check(&[], b"a", Finish::Failed("no memory".into()), ("a", Reason::Failed("no memory".into()), 1));
-    check(&[], b"a", Finish::Closing, ("a", Reason::Closing, 1));
-}
-
-#[test]
-fn a_stop_string_cancels_the_job() {
-    let (sender, mut events) = events(&["b"]);
-    send(&sender, b"ab");
-    assert_eq!(events.blocking_next(), Some(Event::Text("a".into())));
-    assert!(!sender.is_closed());
-    assert_eq!(
-        events.blocking_next(),
-        Some(Event::Finished(Finished { reason: Reason::Stop, completion_tokens: 2, reasoning_tokens: 0 }))
-    );
-    assert!(sender.is_closed());
-    assert_eq!(events.blocking_next(), None);
-}
-
-#[test]
-fn dropping_cancels_the_job() {
-    let (sender, events) = events(&[]);
-    drop(events);
-    assert!(sender.is_closed());
-}
-
-#[test]
-fn an_engine_that_vanishes_fails_the_answer() {
-    let (sender, events) = events(&[]);
-    sender.send(Step::Started { cached: 2 }).unwrap();
-    send(&sender, b"a");
-    drop(sender);
-    let (text, finished) = collect(events);
-    assert_eq!(text, "a");
-    assert!(
-        matches!(
-            finished,
-            Event::Finished(Finished { reason: Reason::Failed(_), completion_tokens: 1, reasoning_tokens: 0 })
-        ),
-        "{finished:?}"
-    );
-}
-
-#[test]
-fn text_comes_as_soon_as_it_is_certain() {
-    let (sender, mut events) = events(&["###"]);
-    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-    send(&sender, b"a#b");
-    let mut next = || runtime.block_on(events.next()).unwrap();
-    assert_eq!([next(), next()], [Event::Text("a".into()), Event::Text("#b".into())]);
-}
+use crate::engine::{
+    Limits,
+    scripted::{Log, Script, Scripted},
+};
 
 const TEMPLATE: &str = "{{ messages[0].content }}";
 
@@ -132,7 +32,8 @@ fn ask(content: &str) -> Request {
 /// The whole answer: what `Started` says, the text, what `Finished` says.
 fn answer(model: &Model, request: &Request) -> (usize, String, Reason, usize) {
     let (mut events, mut prompt, mut text) = (model.generate(request).unwrap(), 0, String::new());
-    while let Some(event) = events.blocking_next() {
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    while let Some((_, event)) = runtime.block_on(events.next()) {
         match event {
             Event::Started { prompt_tokens, .. } => prompt = prompt_tokens,
             Event::Text(part) => text.push_str(&part),
@@ -148,12 +49,12 @@ fn answer(model: &Model, request: &Request) -> (usize, String, Reason, usize) {
 #[test]
 fn a_model_answers() {
     let (model, _) = model(Some(TEMPLATE), Limits::default());
-    assert_eq!(model.prompt(&ask("hi<|e|>")).unwrap(), [3 + 104, 3 + 105, 1]);
+    assert_eq!(model.prompt(&ask("hi")).unwrap().tokens, [3 + 104, 3 + 105]);
     assert_eq!(answer(&model, &ask("hi")), (2, "Hé!".into(), Reason::Stop, 4));
     let short = Request { max_tokens: Some(2), ..ask("hi") };
     assert_eq!(answer(&model, &short), (2, "H\u{fffd}".into(), Reason::Length(Cut::Text), 2));
     let stopped = Request { stop: vec!["é".into()], ..ask("hi") };
-    assert_eq!(answer(&model, &stopped), (2, "H".into(), Reason::Stop, 3));
+    assert_eq!(answer(&model, &stopped), (2, "H".into(), Reason::StopString("é".into()), 3));
 }
 
 #[test]
@@ -206,6 +107,6 @@ fn a_recommendation_fills_what_the_checkpoint_leaves_open() {
     let temperature = |t| Overrides { temperature: Some(t), ..Overrides::default() };
     model.recommend(&temperature(0.2));
     model.recommend(&Overrides { top_k: Some(7), ..temperature(0.9) });
-    let sampling = model.job(&ask("hi"), vec![1], tokio::sync::mpsc::unbounded_channel().0).unwrap().sampling;
+    let sampling = sampling::resolve(&Overrides::default(), &model.defaults, 261).unwrap();
     assert_eq!((sampling.temperature, sampling.top_k, sampling.top_p), (0.2, 7, 1.0));
 }

@@ -44,7 +44,7 @@ fn check_bias(bias: &[(u32, f32)], vocabulary: usize) -> Result<Vec<(u32, f32)>,
 }
 
 /// The standard library seeds every hasher from the operating system's random numbers.
-fn random_seed() -> u64 {
+pub(super) fn random_seed() -> u64 {
     RandomState::new().hash_one(0)
 }
 

@@ -91,7 +91,8 @@ impl Template {
     /// The prompt for a conversation, up to where the answer begins, or to the end of the last message where that is
     /// to be continued. A developer's message is rendered as the system's where the template does not know developers.
     pub fn render(&self, request: &Request) -> Result<Rendered, Error> {
-        if let Some(name) = ["messages", "tools"].into_iter().find(|&name| request.template_variables.contains_key(name))
+        if let Some(name) =
+            ["messages", "tools"].into_iter().find(|&name| request.template_variables.contains_key(name))
         {
             let message = format!("the template's variable {name:?} comes from the request itself and cannot be set");
             return Err(Error::Request { field: "template_variables", message });

@@ -35,8 +35,8 @@ pub(super) fn tojson(value: Value, arguments: Rest<Value>, options: Kwargs) -> R
     if value.is_undefined() {
         return Err(Error::new(ErrorKind::UndefinedError, "undefined has no JSON"));
     }
-    let json = serde_json::to_value(&value)
-        .map_err(|error| Error::new(ErrorKind::BadSerialization, error.to_string()))?;
+    let json =
+        serde_json::to_value(&value).map_err(|error| Error::new(ErrorKind::BadSerialization, error.to_string()))?;
     let separators = match options.get::<Option<Vec<String>>>("separators")?.as_deref() {
         Some([item, key]) => Some((item.clone(), key.clone())),
         None => None,

@@ -1,5 +1,7 @@
 //! The rules of a grammar that makes a model write calls, in llguidance's dialect of Lark.
 
+use std::cell::Cell;
+
 use serde_json::Value;
 
 use crate::chat::{
@@ -24,21 +26,26 @@ pub struct Rules<'a> {
     rules: Vec<String>,
     /// The id of a special token, by its name.
     special: &'a dyn Fn(&str) -> Option<u32>,
+    /// A mark that was read already, and is left out where a text begins with it.
+    without: Option<String>,
+    left_out: Cell<bool>,
 }
 
 impl<'a> Rules<'a> {
     /// `special` finds special tokens, which a grammar cannot spell as text.
     pub fn new(special: &'a dyn Fn(&str) -> Option<u32>) -> Rules<'a> {
-        Rules { rules: Vec::new(), special }
+        Rules { rules: Vec::new(), special, without: None, left_out: Cell::new(false) }
     }
 
     /// Exactly this text. Special tokens whose names stand in it must be written by [`Rules::mark`].
     pub fn literal(&self, text: &str) -> String {
+        let text = self.rest_of(text);
         Value::from(text).to_string()
     }
 
     /// A mark: the special token of this name where the model has one, else the text.
     pub fn mark(&self, text: &str) -> String {
+        let text = self.rest_of(text);
         match (self.special)(text) {
             Some(id) => format!("<[{id}]>"),
             None => self.literal(text),
@@ -94,8 +101,52 @@ impl<'a> Rules<'a> {
         name
     }
 
+    /// From here on, this mark is left out at the beginning of texts: it has been read already.
+    pub fn leave_out(&mut self, mark: &str) {
+        self.without = Some(mark.to_owned());
+    }
+
+    /// Whether that mark was left out anywhere.
+    pub fn left_out(&self) -> bool {
+        self.left_out.get()
+    }
+
+    fn rest_of<'t>(&self, text: &'t str) -> &'t str {
+        match self.without.as_ref().and_then(|mark| text.strip_prefix(mark.as_str())) {
+            Some(rest) => {
+                self.left_out.set(true);
+                rest
+            }
+            None => text,
+        }
+    }
+
+    /// Text, at least a character, without this mark.
+    pub fn text_without(&mut self, mark: &str) -> String {
+        let name = format!("T{}", self.rules.len());
+        let any = match (self.special)(mark) {
+            Some(_) => "/(?s:.+)/".to_owned(),
+            None => format!("/(?s:.+)/ & ~/(?s:.*){}(?s:.*)/", escaped(mark)),
+        };
+        self.rules.push(format!("{name}: {any}"));
+        name
+    }
+
     /// All rules so far, a line each.
     pub fn text(&self) -> String {
         self.rules.join("\n")
     }
+}
+
+/// A regular expression for exactly this text, as Lark writes it between slashes.
+pub(super) fn escaped(text: &str) -> String {
+    let mut regex = String::new();
+    for char in text.chars() {
+        match char {
+            '\n' => regex.push_str("\\n"),
+            char if "\\.+*?()|[]{}^$#&-~/".contains(char) => regex.extend(['\\', char]),
+            char => regex.push(char),
+        }
+    }
+    regex
 }

@@ -5,6 +5,7 @@ use std::{
     time::{SystemTime, UNIX_EPOCH},
 };
 
+pub use super::request::Request;
 use super::{
     error,
     wire::{
@@ -12,7 +13,6 @@ use super::{
         UsageWire,
     },
 };
-pub use super::request::Request;
 use crate::{
     chat::{Event, Logprob, Reason, ToolEvent},
     protocol::{self, Kind, Refusal, Usage, Whole, sse},
@@ -75,7 +75,8 @@ impl Reply {
         let waiting = self.logprobs.as_mut().map(|answers| std::mem::take(&mut answers[index]));
         let logprobs = waiting.filter(|waiting| !waiting.is_empty());
         let logprobs = logprobs.as_deref().map(Logprobs::of);
-        let choice = ChunkChoice { index, delta, logprobs, finish_reason: finish.reason, finish_details: finish.details };
+        let choice =
+            ChunkChoice { index, delta, logprobs, finish_reason: finish.reason, finish_details: finish.details };
         sse::data(&self.completion("chat.completion.chunk", &[choice], usage))
     }
 

@@ -40,10 +40,6 @@ pub(super) fn from_wire(fields: &mut Fields) -> Result<Format, Refusal> {
 fn response_format(value: Value) -> Result<Format, Refusal> {
     let mut fields = Fields::of("response_format", value)?;
     let kind = fields.string("type")?;
-    let mut required = |name: &str| {
-        let path = fields.path(name);
-        fields.take(name).map(|value| (path.clone(), value)).ok_or_else(|| Refusal::field(path, "missing"))
-    };
     let format = match kind.as_deref() {
         Some("text") => Format::Text,
         Some("json_object") => match fields.take("schema") {
@@ -51,23 +47,30 @@ fn response_format(value: Value) -> Result<Format, Refusal> {
             Some(value) => schema("response_format.schema", value)?,
             None => Format::JsonObject,
         },
-        Some("json_schema") => {
-            let (path, value) = required("json_schema")?;
-            named_schema(&path, value)?
-        }
-        Some("regex") => required(if fields.contains("pattern") { "pattern" } else { "regex" })
-            .and_then(|(path, value)| regex(&path, value))?,
-        Some("lark") => required("grammar").and_then(|(path, value)| Ok(Format::Lark(string(&path, value)?)))?,
+        Some("json_schema") => required(&mut fields, "json_schema", named_schema)?,
+        Some("regex") => required(&mut fields, "regex", regex)?,
+        Some("lark") => required(&mut fields, "grammar", |path, value| Ok(Format::Lark(string(path, value)?)))?,
         Some("ebnf" | "gbnf") => {
-            required("grammar").and_then(|(path, value)| Ok(Format::Ebnf(string(&path, value)?)))?
+            required(&mut fields, "grammar", |path, value| Ok(Format::Ebnf(string(path, value)?)))?
         }
-        Some("grammar") => required("grammar").and_then(|(path, value)| grammar(&path, value))?,
-        Some("choice") => required("choice").and_then(|(path, value)| choice(&path, value))?,
+        Some("grammar") => required(&mut fields, "grammar", grammar)?,
+        Some("choice") => required(&mut fields, "choice", choice)?,
         Some(other) => return Err(Refusal::field("response_format.type", format!("expected {TYPES}, got {other:?}"))),
         None => return Err(Refusal::field("response_format.type", format!("missing; expected {TYPES}"))),
     };
     fields.finish("a response_format has type and what belongs to it")?;
     Ok(format)
+}
+
+/// A field that must be there, read by its path.
+fn required(
+    fields: &mut Fields,
+    name: &str,
+    read: impl FnOnce(&str, Value) -> Result<Format, Refusal>,
+) -> Result<Format, Refusal> {
+    let path = fields.path(name);
+    let value = fields.take(name).ok_or_else(|| Refusal::field(&path, "missing"))?;
+    read(&path, value)
 }
 
 /// OpenAI's wrapping of a schema: name, description, schema and strict.

@@ -85,7 +85,10 @@ fn tool_calls(fields: &mut Fields) -> Result<Option<Vec<ToolCall>>, Refusal> {
         Some(Value::Array(calls)) if calls.is_empty() => Ok(None),
         Some(Value::Array(calls)) => {
             let numbered = calls.into_iter().enumerate();
-            numbered.map(|(index, call)| tool_call(&format!("{path}[{index}]"), call)).collect::<Result<_, _>>().map(Some)
+            numbered
+                .map(|(index, call)| tool_call(&format!("{path}[{index}]"), call))
+                .collect::<Result<_, _>>()
+                .map(Some)
         }
         Some(other) => Err(expected(&path, "a list of calls", &other)),
     }
@@ -98,7 +101,8 @@ fn tool_call(path: &str, value: Value) -> Result<ToolCall, Refusal> {
     fields.read("index", "a whole number", |index| index.as_u64())?;
     let id = fields.string("id")?.unwrap_or_default();
     let inner = fields.path("function");
-    let function = fields.take("function").ok_or_else(|| Refusal::field(&inner, "missing; expected name and arguments"))?;
+    let function =
+        fields.take("function").ok_or_else(|| Refusal::field(&inner, "missing; expected name and arguments"))?;
     fields.finish("a call has id, type and function")?;
     let mut function = Fields::of(&inner, function)?;
     let name = function.string("name")?.ok_or_else(|| Refusal::field(function.path("name"), "missing"))?;

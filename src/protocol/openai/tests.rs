@@ -84,20 +84,9 @@ fn refused_settings() {
 #[test]
 fn what_would_do_nothing_is_refused() {
     check_all(&[
-        ("n", json!(2), "1, because"),
-        ("n", json!(0), "1, because"),
         ("user", json!(1), "a string"),
         ("metadata", json!("x"), "an object"),
         ("store", json!(true), "nothing is stored"),
-        ("tools", json!([{"type": "function"}]), "not supported"),
-        ("tool_choice", json!("required"), "not supported"),
-        ("tool_choice", json!({"type": "function"}), "not supported"),
-        ("parallel_tool_calls", json!(1), "true or false"),
-        ("response_format", json!({"type": "json_object"}), "enforced"),
-        ("response_format", json!({"type": "json_schema", "json_schema": {}}), "enforced"),
-        ("response_format", json!({"type": "text", "x": 1}), "enforced"),
-        ("logprobs", json!(true), "not given"),
-        ("top_logprobs", json!(3), "not given"),
         ("modalities", json!(["text", "audio"]), "text only"),
         ("audio", json!({"voice": "x"}), "not known here"),
         ("max_token", json!(7), "max_tokens"),
@@ -128,8 +117,23 @@ fn refused_messages() {
         ),
         (json!({"role": "user", "content": [{"type": "input_audio"}]}), "messages[1].content[0].type", "text only"),
         (json!({"role": "user", "content": "x", "name": 7}), "messages[1].name", "a string"),
-        (json!({"role": "assistant", "tool_calls": [{"id": "1"}]}), "messages[1].tool_calls", "only text"),
-        (json!({"role": "tool", "content": "x", "tool_call_id": "1"}), "messages[1].tool_call_id", "not supported"),
+        (json!({"role": "assistant", "tool_calls": [{"id": "1"}]}), "messages[1].tool_calls[0].function", "missing"),
+        (
+            json!({"role": "user", "content": "x", "tool_calls": [{"function": {"name": "f"}}]}),
+            "messages[1].tool_calls",
+            "only a message of role assistant",
+        ),
+        (
+            json!({"role": "assistant", "tool_calls": [{"function": {"name": "f", "arguments": "{\"a\": \"cu"}}]}),
+            "messages[1].tool_calls[0].function.arguments",
+            "cut off",
+        ),
+        (
+            json!({"role": "user", "content": "x", "tool_call_id": "1"}),
+            "messages[1].tool_call_id",
+            "only a message of role tool",
+        ),
+        (json!({"role": "user", "content": "x", "reasoning_content": "hm"}), "messages[1].reasoning_content", "thinks"),
         (json!({"role": "user", "content": "x", "weight": 1}), "messages[1].weight", "not known"),
     ] {
         let first = json!({"role": "user", "content": "hi"});
@@ -226,7 +230,7 @@ fn bookkeeping_and_nulls_change_nothing() {
 /// The events of an answer to "hi" and the frames that they become, without the `data: `.
 fn frames(fields: Value, reason: Reason) -> Vec<String> {
     let mut reply = with(fields).expect("a request").reply("m");
-    let frames: String = events(reason).into_iter().map(|event| reply.frames(event)).collect();
+    let frames: String = events(reason).into_iter().map(|event| reply.frames(0, event)).collect();
     let frames: Vec<String> = frames.split_terminator("\n\n").map(str::to_owned).collect();
     frames.iter().map(|frame| frame.strip_prefix("data: ").expect("data").to_owned()).collect()
 }
@@ -249,8 +253,13 @@ fn a_stream() {
     let frames = frames(json!({"stream": true, "stream_options": {"include_usage": true}}), Reason::Length(Cut::Text));
     assert_eq!(frames.last().map(String::as_str), Some("[DONE]"));
     let chunks = parsed(&frames[..frames.len() - 1]);
-    let choice =
-        |delta: Value, reason: Value| json!([{"index": 0, "delta": delta, "logprobs": null, "finish_reason": reason}]);
+    let choice = |delta: Value, reason: Value| {
+        let mut choice = json!({"index": 0, "delta": delta, "logprobs": null, "finish_reason": reason});
+        if reason == "length" {
+            choice["finish_details"] = json!({"type": "length", "in": "text"});
+        }
+        json!([choice])
+    };
     let choices: Vec<&Value> = chunks.iter().map(|chunk| &chunk["choices"]).collect();
     let expected = [
         choice(json!({"role": "assistant", "content": ""}), json!(null)),
@@ -260,7 +269,7 @@ fn a_stream() {
         json!([]),
     ];
     assert_eq!(choices, expected.iter().collect::<Vec<_>>());
-    let usage = json!({"prompt_tokens": 5, "completion_tokens": 3, "total_tokens": 8, "prompt_tokens_details": {"cached_tokens": 4}});
+    let usage = json!({"prompt_tokens": 5, "completion_tokens": 3, "total_tokens": 8, "prompt_tokens_details": {"cached_tokens": 4}, "completion_tokens_details": {"reasoning_tokens": 0}});
     let usages: Vec<Option<&Value>> = chunks.iter().map(|chunk| chunk.get("usage")).collect();
     let null = Some(&Value::Null);
     assert_eq!(usages, [null, null, null, null, Some(&usage)]);
@@ -299,8 +308,8 @@ fn a_whole_answer() {
     };
     let reply = || with(json!({})).expect("a request").reply("m");
     assert_eq!(fold(Reason::Stop).usage, Usage { prompt: 5, cached: 4, completion: 3, reasoning: 0 });
-    let mut body: Value = serde_json::from_str(&reply().body(fold(Reason::Stop)).expect("a body")).expect("JSON");
-    let (id, other) = (body["id"].take(), reply().body(fold(Reason::Stop)).expect("a body"));
+    let mut body: Value = serde_json::from_str(&reply().body(vec![fold(Reason::Stop)]).expect("a body")).expect("JSON");
+    let (id, other) = (body["id"].take(), reply().body(vec![fold(Reason::Stop)]).expect("a body"));
     let id = id.as_str().expect("an id");
     assert!(id.starts_with("chatcmpl-") && !other.contains(id));
     assert!(body["created"].take().as_u64().is_some_and(|seconds| seconds > 1_700_000_000));
@@ -311,11 +320,11 @@ fn a_whole_answer() {
             "index": 0, "logprobs": null, "finish_reason": "stop",
             "message": {"role": "assistant", "content": "H\né", "refusal": null},
         }],
-        "usage": {"prompt_tokens": 5, "completion_tokens": 3, "total_tokens": 8, "prompt_tokens_details": {"cached_tokens": 4}},
+        "usage": {"prompt_tokens": 5, "completion_tokens": 3, "total_tokens": 8, "prompt_tokens_details": {"cached_tokens": 4}, "completion_tokens_details": {"reasoning_tokens": 0}},
     });
     assert_eq!((body, fingerprint.is_string()), (expected, true));
 
-    let kind = |whole| reply().body(whole).map_err(|refusal| refusal.kind);
+    let kind = |whole| reply().body(vec![whole]).map_err(|refusal| refusal.kind);
     assert_eq!(kind(fold(Reason::Failed("x".to_owned()))), Err(Kind::Internal));
     assert_eq!(kind(fold(Reason::Closing)), Err(Kind::Closing));
     assert_eq!(kind(Whole::default()), Err(Kind::Internal));

@@ -28,12 +28,13 @@ pub(super) fn from_wire(fields: &mut Fields) -> Result<Thinking, Refusal> {
         Some(Value::Bool(enabled)) => thinking.enabled = Some(enabled),
         Some(value @ Value::Object(_)) => {
             let mut wish = Fields::of("thinking", value)?;
-            let enabled = wish.read("type", "\"enabled\", \"disabled\" or \"auto\"", |kind| match kind.as_str()? {
-                "enabled" => Some(Some(true)),
-                "disabled" => Some(Some(false)),
-                "auto" | "adaptive" => Some(None),
-                _ => None,
-            })?;
+            let enabled =
+                wish.read("type", "\"enabled\", \"disabled\" or \"auto\"", |kind| match kind.as_str()? {
+                    "enabled" => Some(Some(true)),
+                    "disabled" => Some(Some(false)),
+                    "auto" | "adaptive" => Some(None),
+                    _ => None,
+                })?;
             thinking.enabled = enabled.flatten().or(thinking.enabled);
             thinking.budget = wish.read("budget_tokens", BUDGET, count)?.or(thinking.budget);
             wish.finish("known are type and budget_tokens")?;

@@ -65,7 +65,12 @@ fn one(path: &str, value: Value) -> Result<Tool, Refusal> {
     let is_schema = |value: &Value| value.is_object().then(|| value.clone());
     let parameters = function.read("parameters", "an object, which is a JSON Schema", is_schema)?;
     function.finish("a function has name, description, parameters and strict")?;
-    Ok(Tool { name, parameters: parameters.unwrap_or_else(|| json!({})), strict, definition: without_nulls(definition) })
+    Ok(Tool {
+        name,
+        parameters: parameters.unwrap_or_else(|| json!({})),
+        strict,
+        definition: without_nulls(definition),
+    })
 }
 
 fn is_name(name: &str) -> bool {
@@ -129,7 +134,8 @@ fn named(fields: &mut Fields, tools: &[Tool]) -> Result<String, Refusal> {
 /// `{"type": "allowed_tools", "allowed_tools": {"mode": "auto", "tools": […]}}`
 fn allowed(mut fields: Fields, tools: Vec<Tool>) -> Result<(Vec<Tool>, ToolChoice), Refusal> {
     let path = fields.path("allowed_tools");
-    let inner = fields.take("allowed_tools").ok_or_else(|| Refusal::field(&path, "missing; expected mode and tools"))?;
+    let inner =
+        fields.take("allowed_tools").ok_or_else(|| Refusal::field(&path, "missing; expected mode and tools"))?;
     fields.finish("such a choice has type and allowed_tools")?;
     let mut inner = Fields::of(&path, inner)?;
     let choice = inner.read("mode", "\"auto\" or \"required\"", |mode| match mode.as_str()? {
