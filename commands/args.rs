@@ -47,9 +47,13 @@ pub struct Run {
     /// Draw the same answer again
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
+    #[command(flatten)]
+    pub wishes: Wishes,
     /// Say how many tokens and how fast after each answer
     #[arg(long, short)]
     pub verbose: bool,
+    #[command(flatten)]
+    pub speech: Speech,
     #[command(flatten)]
     pub device: Device,
     #[command(flatten)]
@@ -85,6 +89,8 @@ pub struct Serve {
     /// Seconds that running answers may go on after SIGTERM or Ctrl-C
     #[arg(long, default_value_t = 30, value_name = "SECONDS")]
     pub grace: u32,
+    #[command(flatten)]
+    pub speech: Speech,
     #[command(flatten)]
     pub device: Device,
     #[command(flatten)]
@@ -165,6 +171,46 @@ pub enum Measure {
     Prefix,
     /// Many requests at once, over HTTP
     Concurrency,
+}
+
+/// What an answer must be, and how much to think about it.
+#[derive(Debug, Args)]
+pub struct Wishes {
+    /// Whether to think, or how hard: on, off, minimal, low, medium, high, xhigh or max
+    #[arg(long, value_name = "HOW")]
+    pub think: Option<String>,
+    /// The most tokens to think
+    #[arg(long, value_name = "N")]
+    pub thinking_budget: Option<u32>,
+    /// What the model may call: a file with the `tools` list of OpenAI's API. Calls are shown, not made
+    #[arg(long, value_name = "FILE")]
+    pub tools: Option<PathBuf>,
+    /// Whether to call: auto, none, required or a tool's name
+    #[arg(long, value_name = "CHOICE", requires = "tools")]
+    pub tool_choice: Option<String>,
+    /// Answer with a JSON object
+    #[arg(long, group = "format")]
+    pub json: bool,
+    /// Answer with JSON that satisfies the JSON Schema in this file
+    #[arg(long, value_name = "FILE", group = "format")]
+    pub schema: Option<PathBuf>,
+    /// Answer with text that matches this regular expression
+    #[arg(long, value_name = "REGEX", group = "format")]
+    pub regex: Option<String>,
+    /// Answer with text of the Lark or EBNF (`root ::= …`) grammar in this file
+    #[arg(long, value_name = "FILE", group = "format")]
+    pub grammar: Option<PathBuf>,
+}
+
+/// How the model writes, where mettle should not find out by itself.
+#[derive(Debug, Args)]
+pub struct Speech {
+    /// The format of the model's tool calls, such as hermes, mistral or glm [default: by its chat template]
+    #[arg(long, value_name = "NAME")]
+    pub tool_format: Option<String>,
+    /// The dialect whose marks stand around the model's thoughts, or none [default: by its chat template]
+    #[arg(long, value_name = "NAME")]
+    pub reasoning_format: Option<String>,
 }
 
 /// How to compute.

@@ -4,6 +4,7 @@ mod args;
 mod bench;
 mod error;
 mod load;
+mod page;
 mod pull;
 mod run;
 mod serve;

@@ -1,28 +1,32 @@
 //! `mettle run`: one answer to one prompt, or a plain chat in the terminal.
 
 use std::{
-    io::{IsTerminal, Read, Write},
+    io::{IsTerminal, Read},
+    path::Path,
     time::Instant,
 };
 
 use mettle::{
-    chat::{Event, Finished, Message, Model, Overrides, Reason, Request, Role},
+    chat::{Cut, Event, Message, Model, Reason, Request, Role, ToolCall},
     engine::Limits,
+    protocol::{Call, Usage, Whole, openai},
 };
 use rustyline::error::ReadlineError;
+use serde_json::{Value, json};
 
 use crate::{
-    args::Run,
+    args::{Run, Wishes},
     error::Failure,
     load::{self, block_on},
+    page::Page,
 };
 
 pub fn run(arguments: Run) -> Result<(), Failure> {
-    let prompt = prompt(&arguments)?;
+    let (prompt, request) = (prompt(&arguments)?, request(&arguments)?);
     block_on(async move {
         let limits = Limits { rows: 1, prefix_bytes: load::default_prefix_bytes(), ..Limits::default() };
         let loaded = load::load(arguments.model.as_deref(), &arguments.sources, &arguments.device, limits).await?;
-        let mut chat = Chat::new(loaded.model, &arguments);
+        let mut chat = Chat { model: loaded.model, request, verbose: arguments.verbose };
         match prompt {
             Some(prompt) => match chat.answer(prompt).await? {
                 Reason::Failed(text) => Err(Failure::new(text)),
@@ -55,6 +59,51 @@ fn prompt(arguments: &Run) -> Result<Option<String>, Failure> {
     }
 }
 
+/// The request of these flags, without a message. Read as a request over HTTP is, so that both mean the same.
+fn request(arguments: &Run) -> Result<Request, Failure> {
+    let Wishes { think, thinking_budget, tools, tool_choice, json, schema, regex, grammar } = &arguments.wishes;
+    let mut body = json!({
+        "messages": [{"role": "user", "content": ""}],
+        "temperature": arguments.temperature,
+        "top_p": arguments.top_p,
+        "seed": arguments.seed,
+        "max_tokens": arguments.max_tokens,
+        "thinking_budget": thinking_budget,
+        "tools": tools.as_deref().map(read_json).transpose()?,
+    });
+    match think.as_deref() {
+        Some("on") => body["enable_thinking"] = json!(true),
+        Some("off") => body["enable_thinking"] = json!(false),
+        effort => body["reasoning_effort"] = json!(effort),
+    }
+    body["tool_choice"] = match tool_choice.as_deref() {
+        Some(name) if !["auto", "none", "required"].contains(&name) => {
+            json!({"type": "function", "function": {"name": name}})
+        }
+        choice => json!(choice),
+    };
+    body["response_format"] = match (json, schema, regex, grammar) {
+        (true, ..) => json!({"type": "json_object"}),
+        (_, Some(file), ..) => json!({"type": "json_schema", "json_schema": {"schema": read_json(file)?}}),
+        (_, _, Some(regex), _) => json!({"type": "regex", "regex": regex}),
+        (.., Some(file)) => json!({"type": "grammar", "grammar": read(file)?}),
+        _ => Value::Null,
+    };
+    let mut request = openai::chat::Request::from_wire(body.to_string().as_bytes())
+        .map_err(|refusal| Failure::new(refusal.message))?
+        .chat;
+    request.messages = arguments.system.iter().map(|text| Message::new(Role::System, text.clone())).collect();
+    Ok(request)
+}
+
+fn read(file: &Path) -> Result<String, Failure> {
+    std::fs::read_to_string(file).map_err(|error| Failure::new(format!("{} cannot be read: {error}", file.display())))
+}
+
+fn read_json(file: &Path) -> Result<Value, Failure> {
+    serde_json::from_str(&read(file)?).map_err(|error| Failure::new(format!("{} is not JSON: {error}", file.display())))
+}
+
 /// A conversation and how to continue it.
 struct Chat {
     model: Model,
@@ -63,19 +112,6 @@ struct Chat {
 }
 
 impl Chat {
-    fn new(model: Model, arguments: &Run) -> Chat {
-        let sampling = Overrides {
-            temperature: arguments.temperature,
-            top_p: arguments.top_p,
-            seed: arguments.seed,
-            ..Overrides::default()
-        };
-        let messages = arguments.system.iter().map(|text| message(Role::System, text.clone())).collect();
-        let max_tokens = arguments.max_tokens.map(|tokens| tokens as usize);
-        let request = Request { messages, sampling, max_tokens, ..Request::default() };
-        Chat { model, request, verbose: arguments.verbose }
-    }
-
     /// Prompt after prompt until the input ends.
     async fn converse(&mut self) -> Result<(), Failure> {
         eprintln!("Ctrl-C stops an answer, Ctrl-D leaves.");
@@ -105,57 +141,70 @@ impl Chat {
 
     /// Prints the answer as it comes and adds both sides to the conversation. Ctrl-C ends it early.
     async fn answer(&mut self, prompt: String) -> Result<Reason, Failure> {
-        self.request.messages.push(message(Role::User, prompt));
+        self.request.messages.push(Message::new(Role::User, prompt));
         let started = Instant::now();
-        let mut events = self.model.generate(&self.request)?;
-        let (mut answer, mut first, mut usage) = (String::new(), None, (0, 0));
+        let mut answers = self.model.generate(&self.request)?;
+        let (mut page, mut whole, mut first) = (Page::new(), Whole::default(), None);
         let reason = loop {
             let event = tokio::select! {
-                event = events.next() => event,
+                event = answers.next() => event,
                 _ = tokio::signal::ctrl_c() => None,
             };
-            match event {
-                Some(Event::Started { prompt_tokens, cached_tokens }) => usage = (prompt_tokens, cached_tokens),
-                Some(Event::Text(text)) => {
-                    first.get_or_insert_with(Instant::now);
-                    print!("{text}");
-                    std::io::stdout().flush()?;
-                    answer += &text;
-                }
-                Some(Event::Finished(Finished { reason, completion_tokens, .. })) => {
-                    println!();
-                    self.report(usage, completion_tokens, started, first);
-                    break reason;
-                }
-                Some(_) => {}
-                None => {
-                    println!();
-                    break Reason::Stop;
-                }
+            let Some((_, event)) = event else { break Reason::Stop };
+            if !matches!(event, Event::Started { .. }) {
+                first.get_or_insert_with(Instant::now);
+            }
+            page.show(&event)?;
+            whole.add(event);
+            if let Some(reason) = &whole.reason {
+                break reason.clone();
             }
         };
-        if matches!(reason, Reason::Length(_)) {
-            eprintln!("(cut: the answer reached its limit of tokens)");
+        page.end()?;
+        self.report(whole.usage, started, first);
+        match &reason {
+            Reason::Length(cut) => eprintln!("(cut: {} reached the limit of tokens)", what(*cut)),
+            Reason::Loop(cut) => eprintln!("(stopped: {} repeated itself without end)", what(*cut)),
+            _ => {}
         }
-        self.request.messages.push(message(Role::Assistant, answer));
+        self.request.messages.push(remembered(whole));
         Ok(reason)
     }
 
-    fn report(&self, (prompt, cached): (usize, usize), tokens: usize, started: Instant, first: Option<Instant>) {
+    fn report(&self, usage: Usage, started: Instant, first: Option<Instant>) {
         if !self.verbose {
             return;
         }
+        let Usage { prompt, cached, completion, reasoning } = usage;
         let first = first.unwrap_or_else(Instant::now);
         let (prefill, decode) = (first - started, first.elapsed());
         let rate = |count: usize, seconds: f64| if seconds > 0.0 { count as f64 / seconds } else { 0.0 };
         eprintln!(
-            "prompt {prompt} tokens ({cached} remembered), first token after {:.2} s; answer {tokens} tokens, {:.1} tokens/s",
+            "prompt {prompt} tokens ({cached} remembered), first token after {:.2} s; answer {completion} tokens \
+             ({reasoning} of thought), {:.1} tokens/s",
             prefill.as_secs_f64(),
-            rate(tokens.saturating_sub(1), decode.as_secs_f64()),
+            rate(completion.saturating_sub(1), decode.as_secs_f64()),
         );
     }
 }
 
-fn message(role: Role, content: String) -> Message {
-    Message::new(role, content)
+/// What the conversation keeps of an answer: a call that was cut is none.
+fn remembered(whole: Whole) -> Message {
+    let call = |call: Call| {
+        let arguments = serde_json::from_str(&call.arguments).ok()?;
+        Some(ToolCall { id: call.id, name: call.name, arguments })
+    };
+    Message {
+        reasoning: Some(whole.reasoning).filter(|text| !text.is_empty()),
+        tool_calls: whole.calls.into_iter().filter_map(call).collect(),
+        ..Message::new(Role::Assistant, whole.text)
+    }
+}
+
+fn what(cut: Cut) -> &'static str {
+    match cut {
+        Cut::Reasoning => "the thought",
+        Cut::Text => "the answer",
+        Cut::ToolCall => "the tool call",
+    }
 }

@@ -150,7 +150,7 @@ fn prompts_are_rendered_and_tokenised_as_the_reference_was() {
     for golden in goldens() {
         let message = Message::new(Role::User, golden.question.clone());
         let request = Request { messages: vec![message], ..Request::default() };
-        assert_eq!(model.prompt(&request).expect("a prompt"), golden.prompt, "{}", golden.question);
+        assert_eq!(model.prompt(&request).expect("a prompt").tokens, golden.prompt, "{}", golden.question);
         assert_eq!(model.tokenizer().decode(&golden.tokens), golden.answer, "{}", golden.question);
     }
 }
