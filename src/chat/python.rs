@@ -2,29 +2,34 @@
 
 use std::fmt::Write;
 
-use serde_json::Value;
+use minijinja::value::ValueKind;
+use minijinja::{Error, ErrorKind, Value};
 
 /// The arguments of `json.dumps` that templates use.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Dumps {
-    /// Spaces a level; `None` writes one line.
-    pub indent: Option<usize>,
+    /// What a level is indented by; `None` writes one line.
+    pub indent: Option<String>,
     /// Between items, and between key and value; `None` is Python's choice.
     pub separators: Option<(String, String)>,
     pub sort_keys: bool,
     pub ensure_ascii: bool,
 }
 
+/// As deep as a value may be nested; JSON's readers stop at 128 levels.
+const DEPTH: usize = 150;
+
 impl Dumps {
-    pub(super) fn write(&self, value: &Value) -> String {
+    /// Fails for what has no JSON: undefined, functions, generators.
+    pub(super) fn write(&self, value: &Value) -> Result<String, Error> {
         let (item, key) = match &self.separators {
             Some((item, key)) => (item.as_str(), key.as_str()),
             None if self.indent.is_some() => (",", ": "),
             None => (", ", ": "),
         };
         let mut writer = Writer { dumps: self, item, key, out: String::new() };
-        writer.value(value, 0);
-        writer.out
+        writer.value(value, 0)?;
+        Ok(writer.out)
     }
 }
 
@@ -36,63 +41,77 @@ struct Writer<'a> {
 }
 
 impl Writer<'_> {
-    fn value(&mut self, value: &Value, level: usize) {
-        match value {
-            Value::Null => self.out.push_str("null"),
-            Value::Bool(value) => self.out.push_str(if *value { "true" } else { "false" }),
-            Value::Number(number) => match number.as_f64().filter(|_| number.is_f64()) {
-                Some(float) => self.out.push_str(&float_repr(float)),
-                None => self.out.push_str(&number.to_string()),
-            },
-            Value::String(text) => self.string(text),
-            Value::Array(items) => self.container(['[', ']'], level, items.iter(), |writer, item| {
-                writer.value(item, level + 1);
-            }),
-            Value::Object(map) => {
-                let mut entries: Vec<_> = map.iter().collect();
-                if self.dumps.sort_keys {
-                    entries.sort_by_key(|(key, _)| *key);
-                }
-                self.container(['{', '}'], level, entries.into_iter(), |writer, (key, value)| {
-                    writer.string(key);
-                    writer.out.push_str(writer.key);
-                    writer.value(value, level + 1);
-                });
-            }
+    fn value(&mut self, value: &Value, level: usize) -> Result<(), Error> {
+        if level > DEPTH {
+            return Err(without_json("what is nested so deep"));
         }
+        match value.kind() {
+            ValueKind::String => self.string(value.as_str().unwrap_or_default()),
+            ValueKind::None | ValueKind::Bool | ValueKind::Number => self.out.push_str(&scalar(value)),
+            ValueKind::Map => self.map(value, level)?,
+            ValueKind::Seq => self.list(value, level)?,
+            // Two lists added are one; a generator has no length.
+            ValueKind::Iterable if value.len().is_some() => self.list(value, level)?,
+            kind => return Err(without_json(&kind.to_string())),
+        }
+        Ok(())
     }
 
-    fn container<T>(
-        &mut self,
-        brackets: [char; 2],
-        level: usize,
-        items: impl ExactSizeIterator<Item = T>,
-        write: impl Fn(&mut Self, T),
-    ) {
-        self.out.push(brackets[0]);
-        let empty = items.len() == 0;
-        for (index, item) in items.enumerate() {
-            if index > 0 {
-                self.out.push_str(self.item);
-            }
-            self.line(level + 1);
-            write(self, item);
+    fn list(&mut self, list: &Value, level: usize) -> Result<(), Error> {
+        self.out.push('[');
+        let mut empty = true;
+        for item in list.try_iter()? {
+            self.next(&mut empty, level + 1);
+            self.value(&item, level + 1)?;
         }
+        self.close(']', empty, level);
+        Ok(())
+    }
+
+    fn map(&mut self, map: &Value, level: usize) -> Result<(), Error> {
+        let mut keys: Vec<Value> = map.try_iter()?.collect();
+        if self.dumps.sort_keys {
+            keys.sort();
+        }
+        self.out.push('{');
+        let mut empty = true;
+        for key in keys {
+            self.next(&mut empty, level + 1);
+            match key.kind() {
+                ValueKind::String => self.string(key.as_str().unwrap_or_default()),
+                ValueKind::None | ValueKind::Bool | ValueKind::Number => self.string(&scalar(&key)),
+                kind => return Err(without_json(&format!("a key that is a {kind}"))),
+            }
+            self.out.push_str(self.key);
+            self.value(&map.get_item(&key)?, level + 1)?;
+        }
+        self.close('}', empty, level);
+        Ok(())
+    }
+
+    fn next(&mut self, first: &mut bool, level: usize) {
+        if !std::mem::take(first) {
+            self.out.push_str(self.item);
+        }
+        self.line(level);
+    }
+
+    fn close(&mut self, bracket: char, empty: bool, level: usize) {
         if !empty {
             self.line(level);
         }
-        self.out.push(brackets[1]);
+        self.out.push(bracket);
     }
 
     fn line(&mut self, level: usize) {
-        if let Some(indent) = self.dumps.indent {
+        if let Some(indent) = &self.dumps.indent {
             self.out.push('\n');
-            self.out.extend(std::iter::repeat_n(' ', indent * level));
+            self.out.extend(std::iter::repeat_n(indent.as_str(), level));
         }
     }
 
     fn string(&mut self, text: &str) {
-        let quoted = Value::from(text).to_string();
+        let quoted = serde_json::Value::from(text).to_string();
         if !self.dumps.ensure_ascii {
             self.out.push_str(&quoted);
             return;
@@ -109,9 +128,32 @@ impl Writer<'_> {
     }
 }
 
+fn scalar(value: &Value) -> String {
+    match value.kind() {
+        ValueKind::None => "null".to_owned(),
+        ValueKind::Bool => value.is_true().to_string(),
+        _ => match f64::try_from(value.clone()) {
+            Ok(float) if !value.is_integer() => match float {
+                f64::INFINITY => "Infinity".to_owned(),
+                f64::NEG_INFINITY => "-Infinity".to_owned(),
+                float if float.is_nan() => "NaN".to_owned(),
+                float => float_repr(float),
+            },
+            _ => value.to_string(),
+        },
+    }
+}
+
+fn without_json(what: &str) -> Error {
+    Error::new(ErrorKind::BadSerialization, format!("{what} has no JSON"))
+}
+
 /// A float as Python writes it: the shortest digits that read back the same, with an exponent below 1e-4 and from
 /// 1e16 on.
-fn float_repr(float: f64) -> String {
+pub(super) fn float_repr(float: f64) -> String {
+    if !float.is_finite() {
+        return format!("{float}").to_lowercase();
+    }
     let scientific = format!("{float:e}");
     let (digits, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
     let exponent: i32 = exponent.parse().unwrap_or(0);
@@ -130,13 +172,14 @@ mod tests {
     #[test]
     fn dumps() {
         let value = json!({"b": [1, 2.0, true, null], "a": {"é\"\n": "\u{1f600}"}, "e": [], "o": {}});
-        let check = |dumps: Dumps, expected: &str| assert_eq!(dumps.write(&value), expected);
+        let value = Value::from(minijinja::value::Serde(&value));
+        let check = |dumps: Dumps, expected: &str| assert_eq!(dumps.write(&value).unwrap(), expected);
         check(
             Dumps::default(),
             "{\"b\": [1, 2.0, true, null], \"a\": {\"é\\\"\\n\": \"\u{1f600}\"}, \"e\": [], \"o\": {}}",
         );
         check(
-            Dumps { indent: Some(2), sort_keys: true, ..Dumps::default() },
+            Dumps { indent: Some("  ".into()), sort_keys: true, ..Dumps::default() },
             "{\n  \"a\": {\n    \"é\\\"\\n\": \"\u{1f600}\"\n  },\n  \"b\": [\n    1,\n    2.0,\n    true,\n    null\n  ],\n  \
              \"e\": [],\n  \"o\": {}\n}",
         );

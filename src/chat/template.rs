@@ -8,6 +8,8 @@ mod knowledge;
 mod methods;
 mod plain;
 mod source;
+mod syntax;
+mod text;
 mod thinking;
 mod variables;
 
@@ -157,22 +159,18 @@ impl Entry {
         controls: &[ControlToken],
     ) -> Result<Entry, LoadError> {
         add(environment, name.to_owned(), text)?;
-        let template = environment.get_template(name).expect("a template that was added is there");
-        let mut variables = template.undeclared_variables(false);
         let mut all = text.to_owned();
         // A text that is not mentioned is not included.
-        for (file, included) in templates.files.iter().filter(|(file, _)| text.contains(file.as_str())) {
-            let template = environment.get_template(file).expect("a file that was added is there");
-            variables.extend(template.undeclared_variables(false));
+        for (_, included) in templates.files.iter().filter(|(file, _)| text.contains(file.as_str())) {
             all.push_str(included);
         }
         let controls = Controls::new(controls, &all);
-        Ok(Entry { name, source: Source::new(all, variables), controls })
+        Ok(Entry { name, source: Source::new(all), controls })
     }
 }
 
 fn add(environment: &mut Environment<'static>, name: String, text: &str) -> Result<(), LoadError> {
-    let text = environment::without_generation_blocks(text);
+    let text = syntax::rewritten(text);
     environment.add_template_owned(name, text).map_err(|error| LoadError::Template(error.to_string()))
 }
 
@@ -201,6 +199,9 @@ fn refused(error: &minijinja::Error) -> Error {
 #[cfg(test)]
 #[path = "template_tests.rs"]
 mod tests;
+
+#[cfg(test)]
+mod expression_tests;
 
 #[cfg(test)]
 mod public_tests;

@@ -1,5 +1,6 @@
 //! Going on with the last message: the prompt ends where that message's content does.
 
+use super::text::is_space;
 use crate::chat::{Error, Request, Role};
 
 /// What transformers puts behind the content to find its end again. Some templates look for it by this name.
@@ -19,7 +20,7 @@ pub(super) fn content(request: &Request) -> Result<Option<&str>, Error> {
 /// Cuts a rendering, in which the content is followed by [`TAG`], behind the content. A template that trims the
 /// content has trimmed the tag's space too, and what it trims is then trimmed before the tag.
 pub(super) fn cut(rendered: &mut String, content: &str) -> Result<(), Error> {
-    let Some(at) = rendered.rfind(TAG.trim_end()).filter(|_| rendered.contains(content.trim())) else {
+    let Some(at) = rendered.rfind(TAG.trim_end()).filter(|_| rendered.contains(content.trim_matches(is_space))) else {
         return Err(wrong(
             "the last message cannot be continued: the model's chat template does not render it as it is",
         ));
@@ -27,7 +28,7 @@ pub(super) fn cut(rendered: &mut String, content: &str) -> Result<(), Error> {
     let keeps_spaces = rendered[at..].starts_with(TAG);
     rendered.truncate(at);
     if !keeps_spaces {
-        rendered.truncate(rendered.trim_end().len());
+        rendered.truncate(rendered.trim_end_matches(is_space).len());
     }
     Ok(())
 }

@@ -1,8 +1,9 @@
 //! Jinja as transformers sets it up for chat templates, with limits on what a template may use.
 
 use minijinja::syntax::SyntaxConfig;
-use minijinja::{AutoEscape, Environment, UndefinedBehavior, Value};
+use minijinja::{AutoEscape, Environment, Error, ErrorKind, UndefinedBehavior};
 
+use super::text::text_of;
 use super::{functions, methods};
 
 /// Steps and pieces of 64 bytes that one rendering may take: a conversation of 200 messages takes some 100,000, and an
@@ -22,38 +23,9 @@ pub(super) fn environment(clock: functions::Clock) -> Environment<'static> {
     environment.set_fuel(Some(FUEL));
     environment.set_recursion_limit(RECURSION);
     environment.set_unknown_method_callback(methods::call);
-    environment.add_function("raise_exception", functions::raise_exception);
-    environment.add_function("strftime_now", move |format: &str| functions::strftime_now(clock(), format));
-    environment.add_filter("tojson", functions::tojson);
-    // Jinja's none is not iterable, and `tools is iterable and tools | length > 0` relies on it.
-    environment.add_test("iterable", |value: Value| !value.is_none() && value.try_iter().is_ok());
+    environment.set_formatter(|out, _, value| {
+        out.write_str(&text_of(value)?).map_err(|_| Error::from(ErrorKind::WriteFailure))
+    });
+    functions::add_to(&mut environment, clock);
     environment
-}
-
-/// `{% generation %}…{% endgeneration %}` marks the assistant's part for training and renders as its content, with a
-/// scope of its own: what `{% with %}` does.
-pub(super) fn without_generation_blocks(source: &str) -> String {
-    let mut out = String::with_capacity(source.len());
-    let mut rest = source;
-    while let Some(start) = rest.find("{%") {
-        let Some(end) = rest[start..].find("%}").map(|length| start + length) else {
-            break;
-        };
-        let tag = rest[start + 2..end].trim_matches(['-', '+']).trim();
-        let replacement = match tag {
-            "generation" => Some("with"),
-            "endgeneration" => Some("endwith"),
-            _ => None,
-        };
-        match replacement {
-            Some(replacement) => {
-                out.push_str(&rest[..start]);
-                out.push_str(&rest[start..end + 2].replacen(tag, replacement, 1));
-            }
-            None => out.push_str(&rest[..end + 2]),
-        }
-        rest = &rest[end + 2..];
-    }
-    out.push_str(rest);
-    out
 }

@@ -1,11 +1,13 @@
-//! The functions and filters that transformers gives to chat templates.
+//! The functions, filters and tests that chat templates have from transformers and jinja2, where minijinja has none or
+//! others.
 
 use std::fmt::Write;
 
 use chrono::NaiveDateTime;
-use minijinja::value::{Kwargs, Rest};
-use minijinja::{Error, ErrorKind, Value};
+use minijinja::value::{Kwargs, Rest, ValueKind};
+use minijinja::{Environment, Error, ErrorKind, State, Value};
 
+use super::text::{is_space, text_of};
 use crate::chat::python::Dumps;
 
 /// What time it is.
@@ -16,43 +18,197 @@ pub(super) type Clock = fn() -> NaiveDateTime;
 #[error("{0}")]
 pub(super) struct Raised(pub String);
 
-pub(super) fn raise_exception(message: &Value) -> Result<Value, Error> {
-    let message = message.to_string();
-    Err(Error::new(ErrorKind::InvalidOperation, message.clone()).with_source(Raised(message)))
+pub(super) fn add_to(environment: &mut Environment<'static>, clock: Clock) {
+    environment.add_function("raise_exception", raise_exception);
+    environment.add_function("strftime_now", move |format: &str| strftime_now(clock(), format));
+    environment.add_filter("tojson", tojson);
+    environment.add_filter("string", |value: &Value| text_of(value).map(|text| Value::from(text.as_ref())));
+    environment.add_filter("trim", trim);
+    environment.add_filter("indent", indent);
+    environment.add_filter("join", join);
+    environment.add_filter("list", |value: &Value| iterated(value)?.try_iter().map(Iterator::collect::<Vec<Value>>));
+    environment.add_filter("default", default);
+    environment.add_filter("d", default);
+    environment.add_filter("int", int);
+    environment.add_filter("float", float);
+    environment.add_filter("wordcount", |text: &str| text.split(is_space).filter(|word| !word.is_empty()).count());
+    environment.add_filter("map", |state: &mut State, value: Value, arguments: Rest<_>| {
+        minijinja::filters::map(state, value, arguments).map(generator)
+    });
+    environment.add_filter(ITERATED, |value: &Value| iterated(value).cloned());
+    environment.add_test("iterable", |value: &Value| !value.is_none() && value.try_iter().is_ok());
+    environment.add_test("sequence", is_sequence);
+    environment.add_test("callable", is_callable);
+}
+
+/// The filter that for-loops get by [`syntax`](super::syntax).
+pub(super) const ITERATED: &str = "iterated";
+
+fn wrong(message: impl Into<String>) -> Error {
+    Error::new(ErrorKind::InvalidOperation, message.into())
+}
+
+fn raise_exception(message: &Value) -> Result<Value, Error> {
+    let message = text_of(message)?.into_owned();
+    Err(wrong(message.clone()).with_source(Raised(message)))
 }
 
 /// A time in a format of C's `strftime`.
-pub(super) fn strftime_now(now: NaiveDateTime, format: &str) -> Result<String, Error> {
+fn strftime_now(now: NaiveDateTime, format: &str) -> Result<String, Error> {
     let mut text = String::new();
     match write!(text, "{}", now.format(format)) {
         Ok(()) => Ok(text),
-        Err(_) => Err(Error::new(ErrorKind::InvalidOperation, format!("{format:?} is no time format"))),
+        Err(_) => Err(wrong(format!("{format:?} is no time format"))),
     }
 }
 
 /// `json.dumps` with the defaults of Hugging Face's filter: non-ASCII text stays as it is.
-pub(super) fn tojson(value: Value, arguments: Rest<Value>, options: Kwargs) -> Result<String, Error> {
-    if value.is_undefined() {
-        return Err(Error::new(ErrorKind::UndefinedError, "undefined has no JSON"));
-    }
-    let json =
-        serde_json::to_value(&value).map_err(|error| Error::new(ErrorKind::BadSerialization, error.to_string()))?;
-    let separators = match options.get::<Option<Vec<String>>>("separators")?.as_deref() {
-        Some([item, key]) => Some((item.clone(), key.clone())),
-        None => None,
-        Some(_) => {
-            return Err(Error::new(ErrorKind::InvalidOperation, "separators are a pair"));
-        }
+fn tojson(value: &Value, arguments: Rest<Value>, options: Kwargs) -> Result<String, Error> {
+    let option = |index: usize, name: &str| match arguments.get(index) {
+        Some(argument) => Ok(Some(argument.clone())),
+        None => options.get::<Option<Value>>(name),
     };
-    let dumps = Dumps {
-        indent: options.get("indent")?,
-        separators,
-        sort_keys: options.get::<Option<bool>>("sort_keys")?.unwrap_or(false),
-        ensure_ascii: match arguments.first() {
-            Some(argument) => argument.is_true(),
-            None => options.get::<Option<bool>>("ensure_ascii")?.unwrap_or(false),
+    let is_set = |value: Option<Value>| value.is_some_and(|value| value.is_true());
+    let indent = match option(1, "indent")?.filter(|indent| !indent.is_none()) {
+        None => None,
+        Some(indent) => match (indent.as_str(), indent.as_i64()) {
+            (Some(text), _) => Some(text.to_owned()),
+            // As Python takes it: a negative width is none.
+            (None, Some(width)) => Some(" ".repeat(usize::try_from(width).unwrap_or(0).min(100))),
+            (None, None) => return Err(wrong("tojson's indent is a number or a string")),
         },
     };
+    let separators = match option(2, "separators")?.filter(|separators| !separators.is_none()) {
+        None => None,
+        Some(separators) => {
+            let pair: Vec<Value> = separators.try_iter()?.collect();
+            match pair.iter().map(Value::as_str).collect::<Option<Vec<&str>>>().as_deref() {
+                Some([item, key]) => Some(((*item).to_owned(), (*key).to_owned())),
+                _ => return Err(wrong("tojson's separators are a pair of strings")),
+            }
+        }
+    };
+    let ensure_ascii = is_set(option(0, "ensure_ascii")?);
+    let sort_keys = is_set(option(3, "sort_keys")?);
     options.assert_all_used()?;
-    Ok(dumps.write(&json))
+    Dumps { indent, separators, sort_keys, ensure_ascii }.write(value)
+}
+
+fn trim(value: &Value, characters: Option<&str>) -> Result<String, Error> {
+    let text = text_of(value)?;
+    Ok(match characters {
+        Some(characters) => text.trim_matches(|char| characters.contains(char)),
+        None => text.trim_matches(is_space),
+    }
+    .to_owned())
+}
+
+/// jinja2's `indent(width, first, blank)`, line by line as `str.splitlines` sees them.
+fn indent(value: &Value, arguments: Rest<Value>, options: Kwargs) -> Result<String, Error> {
+    let option = |index: usize, name: &str| match arguments.get(index) {
+        Some(argument) => Ok(argument.clone()),
+        None => options.get::<Option<Value>>(name).map(|value| value.unwrap_or(Value::UNDEFINED)),
+    };
+    let width = option(0, "width")?;
+    let by = match (width.as_str(), width.as_i64()) {
+        (Some(text), _) => text.to_owned(),
+        (None, Some(width)) => " ".repeat(usize::try_from(width).unwrap_or(0).min(1000)),
+        (None, None) => "    ".to_owned(),
+    };
+    let (first, blank) = (option(1, "first")?.is_true(), option(2, "blank")?.is_true());
+    options.assert_all_used()?;
+    let text = text_of(value)? + "\n";
+    let mut out = String::with_capacity(text.len() * 2);
+    for (index, line) in super::methods::lines(&text, false).enumerate() {
+        out.push_str(if index > 0 { "\n" } else { "" });
+        if if index == 0 { first } else { blank || !line.is_empty() } {
+            out.push_str(&by);
+        }
+        out.push_str(line);
+    }
+    Ok(out)
+}
+
+fn join(state: &State, value: &Value, separator: Option<&Value>, options: Kwargs) -> Result<String, Error> {
+    let separator = separator.map_or(Ok("".into()), text_of)?;
+    let attribute = options.get::<Option<&str>>("attribute")?;
+    options.assert_all_used()?;
+    let mut out = String::new();
+    for (index, item) in iterated(value)?.try_iter()?.enumerate() {
+        let item = attribute.map_or(Ok(item.clone()), |name| item.get_attr(name))?;
+        out.push_str(if index > 0 { &separator } else { "" });
+        out.push_str(&text_of(&item)?);
+        state.consume_fuel(1 + separator.len() as u64 / 64)?;
+    }
+    Ok(out)
+}
+
+fn default(value: &Value, other: Option<Value>, lax: Option<bool>, options: Kwargs) -> Result<Value, Error> {
+    let named = |name| options.get::<Option<Value>>(name);
+    let other = other.map_or_else(|| named("default_value"), |other| Ok(Some(other)))?;
+    let lax = lax.map_or_else(|| named("boolean").map(|lax| lax.is_some_and(|lax| lax.is_true())), Ok)?;
+    options.assert_all_used()?;
+    let missing = value.is_undefined() || lax && !value.is_true();
+    Ok(if missing { other.unwrap_or_else(|| Value::from("")) } else { value.clone() })
+}
+
+/// `int(value)`, and the default (0) where there is no number.
+fn int(value: &Value, default: Option<Value>, base: Option<u32>, options: Kwargs) -> Result<Value, Error> {
+    let default = default.map_or_else(|| options.get::<Option<Value>>("default"), |default| Ok(Some(default)))?;
+    let base = base.map_or_else(|| options.get::<Option<u32>>("base"), |base| Ok(Some(base)))?.unwrap_or(10);
+    options.assert_all_used()?;
+    let number = match value.as_str() {
+        Some(text) => int_of_text(text, base),
+        None if value.is_integer() => return Ok(value.clone()),
+        None if value.kind() == ValueKind::Bool => Some(i128::from(value.is_true())),
+        None => f64::try_from(value.clone()).ok().filter(|float| float.is_finite()).map(|float| float as i128),
+    };
+    Ok(number.map(Value::from).or(default).unwrap_or_else(|| Value::from(0)))
+}
+
+fn int_of_text(text: &str, base: u32) -> Option<i128> {
+    let digits = text.trim_matches(is_space).replace('_', "");
+    let prefix = match base {
+        2 => "0b",
+        8 => "0o",
+        16 => "0x",
+        _ => "",
+    };
+    let digits = digits.strip_prefix(prefix).unwrap_or(&digits);
+    let whole = (2..=36).contains(&base).then(|| i128::from_str_radix(digits, base).ok()).flatten();
+    // jinja2 takes "3.9" for 3.
+    whole.or_else(|| digits.parse::<f64>().ok().filter(|float| float.is_finite()).map(|float| float as i128))
+}
+
+fn float(value: &Value, default: Option<f64>) -> f64 {
+    let number = match value.as_str() {
+        Some(text) => text.trim_matches(is_space).parse().ok(),
+        None if value.kind() == ValueKind::Bool => Some(f64::from(u8::from(value.is_true()))),
+        None => f64::try_from(value.clone()).ok(),
+    };
+    number.or(default).unwrap_or(0.0)
+}
+
+/// What a for-loop may run over: in Python none is no such thing, in minijinja it is.
+fn iterated(value: &Value) -> Result<&Value, Error> {
+    if value.is_none() { Err(wrong("None cannot be iterated over")) } else { Ok(value) }
+}
+
+/// jinja2's filters give generators, of which neither a length nor JSON can be had.
+fn generator(items: Vec<Value>) -> Value {
+    Value::make_one_shot_iterator(items.into_iter())
+}
+
+/// What has a length and items: strings and dicts as well as lists.
+fn is_sequence(value: &Value) -> bool {
+    match value.kind() {
+        ValueKind::Undefined | ValueKind::String | ValueKind::Seq | ValueKind::Map => true,
+        ValueKind::Iterable => value.len().is_some(),
+        _ => false,
+    }
+}
+
+/// Functions and macros.
+fn is_callable(value: &Value) -> bool {
+    value.kind() == ValueKind::Plain
 }

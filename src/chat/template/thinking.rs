@@ -71,7 +71,7 @@ pub(super) fn variables(request: &Request, source: &Source) -> impl Iterator<Ite
     let thinking = &request.thinking;
     let mut variables = Vec::new();
     if let Some(enabled) = enabled(request) {
-        let switches = SWITCHES.iter().filter(|switch| source.reads(switch.variable) && source.mentions(switch.with));
+        let switches = SWITCHES.iter().filter(|switch| source.mentions(switch.variable) && source.mentions(switch.with));
         let settings = switches.filter_map(|switch| {
             let setting = if enabled { switch.on } else { Some(switch.off) };
             setting.map(|setting| (switch.variable, setting.value()))
@@ -79,10 +79,10 @@ pub(super) fn variables(request: &Request, source: &Source) -> impl Iterator<Ite
         variables.extend(settings);
     }
     if let Some(effort) = thinking.effort.as_deref().filter(|effort| *effort != "none") {
-        let known = EFFORTS.iter().filter(|variable| source.reads(variable));
+        let known = EFFORTS.iter().filter(|variable| source.mentions(variable));
         variables.extend(known.map(|variable| (*variable, Value::from(effort))));
     }
-    if let Some(budget) = thinking.budget.filter(|_| source.reads("thinking_budget")) {
+    if let Some(budget) = thinking.budget.filter(|_| source.mentions("thinking_budget")) {
         variables.push(("thinking_budget", Value::from(budget)));
     }
     variables.into_iter()
@@ -90,7 +90,7 @@ pub(super) fn variables(request: &Request, source: &Source) -> impl Iterator<Ite
 
 /// Nemotron's second generation reads a flag in the last message that has one and takes it out again.
 pub(super) fn flag_messages(request: &Request, source: &Source, messages: &mut [Message]) {
-    let (Some(enabled), true) = (enabled(request), source.flags_messages()) else {
+    let (Some(enabled), true) = (enabled(request), source.mentions("'/no_think' in content")) else {
         return;
     };
     if let Some(message) = messages.iter_mut().rev().find(|message| message.role == Role::User) {
