@@ -13,6 +13,9 @@ const DEPTH: usize = 100;
 /// Bytes of a number.
 const NUMBER: usize = 400;
 
+/// Bytes of an argument's name.
+const WORD: usize = 100;
+
 /// The text is no JSON, however kindly one reads it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NotJson;
@@ -34,6 +37,8 @@ enum Place {
     Key,
     Member,
     Item,
+    /// Between the parentheses of a call in a list of calls, as Python writes it.
+    Argument,
     Alone,
 }
 
@@ -70,6 +75,11 @@ pub async fn text(input: &Input) -> Result<String, NotJson> {
 /// comes when it is complete.
 pub async fn copy(input: &Input, shape: &Shape, sink: &mut dyn Sink) -> Result<(), NotJson> {
     value(input, shape, sink, Place::Alone, 0).await
+}
+
+/// [`copy`] of an argument between the parentheses of a call, as Python writes it.
+pub async fn argument(input: &Input, shape: &Shape, sink: &mut dyn Sink) -> Result<(), NotJson> {
+    value(input, shape, sink, Place::Argument, 0).await
 }
 
 fn value<'a>(
@@ -186,12 +196,20 @@ async fn scalar(input: &Input, place: Place) -> Result<String, NotJson> {
     if place != Place::Alone && input.is_over() {
         return Err(NotJson);
     }
-    Ok(match word.as_str() {
-        "true" | "True" => "true".to_owned(),
-        "false" | "False" => "false".to_owned(),
-        "null" | "None" | "undefined" | "NaN" | "nan" => "null".to_owned(),
-        _ => number(&word).ok_or(NotJson)?,
-    })
+    match literal(&word) {
+        Some(literal) => Ok(literal.to_owned()),
+        None => number(&word).ok_or(NotJson),
+    }
+}
+
+/// JSON's literals by the names that they have anywhere.
+pub fn literal(word: &str) -> Option<&'static str> {
+    match word {
+        "true" | "True" => Some("true"),
+        "false" | "False" => Some("false"),
+        "null" | "None" | "undefined" | "NaN" | "nan" => Some("null"),
+        _ => None,
+    }
 }
 
 /// A number in JSON's spelling: `+5`, `.5`, `5.` and `007` are numbers elsewhere.
@@ -209,9 +227,11 @@ fn number(word: &str) -> Option<String> {
     Some(if word.contains(['.', 'e', 'E']) { spelled } else { spelled.trim_end_matches(".0").to_owned() })
 }
 
-/// A string, in quotes of either kind.
+/// A string, in quotes of either kind, or in three of them where Python has it so.
 async fn string(input: &Input, sink: &mut dyn Sink, place: Place) -> Result<(), NotJson> {
     let quote = input.next().await.ok_or(NotJson)?;
+    let two = String::from_iter([quote, quote]);
+    let triple = place == Place::Argument && input.eat(&two).await;
     sink.json("\"");
     loop {
         let plain = |char: char| char != quote && char != '\\' && char != '"' && char >= ' ';
@@ -219,12 +239,16 @@ async fn string(input: &Input, sink: &mut dyn Sink, place: Place) -> Result<(), 
         match input.peek().await.ok_or(NotJson)? {
             '\\' => escape(input, sink).await?,
             char if char == quote => {
-                if ends(input, place).await.ok_or(NotJson)? {
-                    input.next().await;
+                let done = match triple {
+                    true => quotes(input, quote).await.ok_or(NotJson)?,
+                    false => ends(input, place).await.ok_or(NotJson)?,
+                };
+                input.next().await;
+                if done {
+                    input.eat(if triple { &two } else { "" }).await;
                     sink.json("\"");
                     return Ok(());
                 }
-                input.next().await;
                 sink.json(if quote == '"' { "\\\"" } else { "'" });
             }
             '"' => {
@@ -244,6 +268,11 @@ fn escaped(char: char) -> String {
     quoted[1..quoted.len() - 1].to_owned()
 }
 
+/// Whether two more quotes follow the one that is next.
+async fn quotes(input: &Input, quote: char) -> Option<bool> {
+    Some(input.peek_at(1).await? == quote && input.peek_at(2).await? == quote)
+}
+
 /// Whether the quote that is next ends the string: what follows it must be able to follow a string here. `None` where
 /// the text ends before that is certain.
 async fn ends(input: &Input, place: Place) -> Option<bool> {
@@ -255,8 +284,47 @@ async fn ends(input: &Input, place: Place) -> Option<bool> {
         (Place::Key, char) => char == ':',
         (Place::Member, '}') | (Place::Item, ']' | ',') => true,
         (Place::Member, ',') => matches!(input.peek_after(after).await?.0, '"' | '\'' | '}'),
+        (Place::Argument, ')') => ends_call(input, after).await?,
+        (Place::Argument, ',') => begins_argument(input, after).await?,
         _ => false,
     })
+}
+
+/// Whether what follows after `skipped` bytes can follow a call, as what follows a parenthesis inside a string hardly
+/// can: the end of the list, or another call.
+async fn ends_call(input: &Input, skipped: usize) -> Option<bool> {
+    match input.peek_after(skipped).await? {
+        (',', after) => match input.peek_after(after).await? {
+            (']', _) => Some(true),
+            (first, at) => Some(word_ahead(input, first, at, "_.-/:").await?.1 == '('),
+        },
+        (char, _) => Some("];)<`".contains(char)),
+    }
+}
+
+/// Whether an argument, with or without its name, or the end of the arguments begins after `skipped` bytes.
+async fn begins_argument(input: &Input, skipped: usize) -> Option<bool> {
+    let (first, at) = input.peek_after(skipped).await?;
+    if !first.is_alphabetic() && first != '_' {
+        return Some(first.is_ascii_digit() || "\"'[{-)".contains(first));
+    }
+    let (word, then) = word_ahead(input, first, at, "_").await?;
+    Some(then == '=' || literal(&word).is_some())
+}
+
+/// The word that begins with `first`, goes on after `at` bytes and may have these characters in it, and what follows.
+async fn word_ahead(input: &Input, first: char, mut at: usize, others: &str) -> Option<(String, char)> {
+    let mut word = String::from(first);
+    while word.len() < WORD {
+        let char = input.peek_at(at).await?;
+        if !char.is_alphanumeric() && !others.contains(char) {
+            break;
+        }
+        at += char.len_utf8();
+        word.push(char);
+    }
+    let (then, _) = input.peek_after(at).await?;
+    Some((word, then))
 }
 
 /// What follows a backslash. An escape that JSON does not know is a backslash that was meant.

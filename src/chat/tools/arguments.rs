@@ -74,6 +74,14 @@ impl Arguments {
         Ok(json::copy(&input, &shape, self).await?)
     }
 
+    /// One argument, as the Python value that comes next between a call's parentheses.
+    pub async fn argument(&mut self, name: &str) -> Result<(), NotACall> {
+        let input = self.region.input.clone();
+        let shape = self.shape.member(name);
+        self.key(name);
+        Ok(json::argument(&input, &shape, self).await?)
+    }
+
     /// One argument, as the text up to the first of these marks, which is taken too; its index is returned. A string
     /// streams; anything else is read by its schema once it is complete. `trim` takes one newline off both ends.
     pub async fn text(&mut self, name: &str, marks: &[&str], trim: bool) -> Result<usize, NotACall> {

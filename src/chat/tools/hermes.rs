@@ -2,8 +2,6 @@
 //!
 //! `<tool_call>\n{"name": "f", "arguments": {"x": 1}}\n</tool_call>`
 
-use serde_json::{Value, json};
-
 use super::{Envelope, Format, NotACall, Parsing, Region, Rules, object};
 use crate::chat::{Tool, ToolCall};
 
@@ -35,12 +33,11 @@ async fn close(region: &Region) -> Result<(), NotACall> {
 }
 
 fn render(call: &ToolCall, _: usize) -> String {
-    let call = json!({"name": call.name, "arguments": call.arguments});
-    format!("<tool_call>\n{call}\n</tool_call>")
+    format!("<tool_call>\n{}\n</tool_call>", object::render(call))
 }
 
 fn grammar(rules: &mut Rules, tool: &Tool) -> String {
-    let head = rules.literal(&format!("\n{{\"name\": {}, \"arguments\": ", Value::from(tool.name.as_str())));
-    let arguments = rules.json(&tool.parameters);
-    format!("{} {head} {arguments} {} {}", rules.mark("<tool_call>"), rules.literal("}\n"), rules.mark("</tool_call>"))
+    let (open, close) = (rules.mark("<tool_call>"), rules.mark("</tool_call>"));
+    let newline = rules.literal("\n");
+    format!("{open} {newline} {} {newline} {close}", object::grammar(rules, tool))
 }

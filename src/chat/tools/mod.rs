@@ -15,12 +15,14 @@ mod arguments;
 mod hermes;
 mod nesting;
 mod object;
+mod pythonic;
 mod qwen_xml;
 mod rules;
 
 pub use arguments::Arguments;
 pub use hermes::FORMAT as HERMES;
 use nesting::Nesting;
+pub use pythonic::FORMAT as PYTHONIC;
 pub use qwen_xml::FORMAT as QWEN_XML;
 pub use rules::Rules;
 
@@ -50,7 +52,7 @@ pub struct Envelope {
 }
 
 /// All formats there are.
-pub const FORMATS: &[&Format] = &[&HERMES, &QWEN_XML];
+pub const FORMATS: &[&Format] = &[&HERMES, &QWEN_XML, &PYTHONIC];
 
 /// The text at hand is no call. What was read of it since the last call is text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,7 +1,9 @@
 //! A call as a JSON object with a name and arguments, whatever stands around it and whatever it calls the two.
 
-use super::{NotACall, Region};
-use crate::chat::{json, schema::Shape};
+use serde_json::{Map, Value};
+
+use super::{NotACall, Region, Rules};
+use crate::chat::{Tool, ToolCall, json, python::Dumps, schema::Shape};
 
 /// What the name and the arguments are called.
 const NAMES: &[&str] = &["name", "tool_name", "tool", "function_name"];
@@ -101,4 +103,30 @@ pub(super) async fn list(region: &Region) -> Result<(), NotACall> {
             return Err(NotACall);
         }
     }
+}
+
+/// `{"name": "f", "arguments": {"x": 1}}`, as most families' templates write it.
+pub(super) fn render(call: &ToolCall) -> String {
+    render_as(call, "arguments")
+}
+
+/// [`render`] with another word for the arguments.
+pub(super) fn render_as(call: &ToolCall, arguments: &str) -> String {
+    format!("{{\"name\": {}, \"{arguments}\": {}}}", Value::from(call.name.as_str()), dumps(&call.arguments))
+}
+
+/// What [`render`] writes.
+pub(super) fn grammar(rules: &mut Rules, tool: &Tool) -> String {
+    grammar_as(rules, tool, "arguments")
+}
+
+/// What [`render_as`] writes.
+pub(super) fn grammar_as(rules: &mut Rules, tool: &Tool, arguments: &str) -> String {
+    let head = rules.literal(&format!("{{\"name\": {}, \"{arguments}\": ", Value::from(tool.name.as_str())));
+    format!("{head} {} {}", rules.json(&tool.parameters), rules.literal("}"))
+}
+
+/// Arguments as `tojson` writes them.
+pub(super) fn dumps(arguments: &Map<String, Value>) -> String {
+    Dumps::default().write(&Value::Object(arguments.clone()))
 }

@@ -7,6 +7,7 @@ use crate::chat::{Cut, Dialect, Event, Piece, Splitter, Tool, ToolCall, ToolEven
 
 mod grammar;
 mod hermes;
+mod pythonic;
 mod qwen_xml;
 
 /// What an answer consists of, put together again.
