@@ -164,6 +164,12 @@ pub(super) fn float_repr(float: f64) -> String {
     format!("{digits}e{sign}{:02}", exponent.abs())
 }
 
+/// JSON as Python's `json.dumps` writes it by default, but for text that is no ASCII, which stays as it is.
+pub(super) fn dumps(json: &serde_json::Value) -> String {
+    let value = Value::from(minijinja::value::Serde(json));
+    Dumps::default().write(&value).expect("JSON that is no JSON is a bug")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -7,7 +7,7 @@ use serde_json::{Map, json};
 
 use super::{
     Dialect, Message, Request, Role, Template, Tool, ToolCall,
-    python::Dumps,
+    python::dumps,
     tools::{Envelope, Format},
 };
 
@@ -70,7 +70,7 @@ pub(super) fn written(calls: &[ToolCall], format: &Format) -> String {
 fn lesson(tools: &[Tool], format: &Format) -> String {
     let line = |tool: &Tool| {
         let tool = json!({"type": "function", "function": tool.definition});
-        Dumps::default().write(&tool)
+        dumps(&tool)
     };
     let list: Vec<String> = tools.iter().map(line).collect();
     let example = ToolCall {

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::{NotACall, Region, Rules};
-use crate::chat::{Tool, ToolCall, json, python::Dumps, schema::Shape};
+use crate::chat::{Tool, ToolCall, json, python, schema::Shape};
 
 /// What the name and the arguments are called.
 const NAMES: &[&str] = &["name", "tool_name", "tool", "function_name"];
@@ -128,5 +128,5 @@ pub(super) fn grammar_as(rules: &mut Rules, tool: &Tool, arguments: &str) -> Str
 
 /// Arguments as `tojson` writes them.
 pub(super) fn dumps(arguments: &Map<String, Value>) -> String {
-    Dumps::default().write(&Value::Object(arguments.clone()))
+    python::dumps(&Value::Object(arguments.clone()))
 }

@@ -5,7 +5,7 @@
 use serde_json::{Value, json};
 
 use super::{Arguments, Envelope, Format, NotACall, Parsing, Region, Rules, rules::Parameter};
-use crate::chat::{Tool, ToolCall, input::Input, json, python::Dumps, schema::Types};
+use crate::chat::{Tool, ToolCall, input::Input, json, python, schema::Types};
 
 /// Bytes of a name.
 const NAME: usize = 256;
@@ -116,7 +116,7 @@ fn expression(value: &Value) -> String {
         Value::Null => "None".to_owned(),
         Value::Bool(true) => "True".to_owned(),
         Value::Bool(false) => "False".to_owned(),
-        other => Dumps::default().write(other),
+        other => python::dumps(other),
     }
 }
 
