@@ -11,6 +11,9 @@ use super::{
     tools::{Calls, Format, Region},
 };
 
+mod channels;
+mod recipients;
+
 /// Bytes at the end of a cut answer that may be nothing but the markup that closes a call.
 const CLOSING: usize = 96;
 
@@ -39,7 +42,21 @@ pub struct Answer {
     pub output: Output,
     pub calls: Calls,
     pub dialect: &'static Dialect,
+    style: &'static Style,
 }
+
+/// What a family's answers have beside marks around thoughts and calls.
+#[derive(Debug)]
+pub struct Style {
+    /// Thoughts may begin again in the middle of an answer.
+    pub reopens: bool,
+    /// Markup that says nothing.
+    pub drops: &'static [&'static str],
+    /// Marks that end a passage of an answer that consists of several.
+    pub ends: &'static [&'static str],
+}
+
+static PLAIN: Style = Style { reopens: false, drops: &[], ends: &[] };
 
 impl Splitter {
     /// `special_marks` are the names of the model's special tokens; `starts` is what the prompt's end has begun
@@ -51,9 +68,9 @@ impl Splitter {
         special_marks: impl IntoIterator<Item = String>,
         ids: u64,
     ) -> Splitter {
-        let (input, output) = (Input::new(special_marks), Output::new(starts, ids));
+        let (input, output) = (Input::new(special_marks), Output::new(starts, ids, dialect.call_ids));
         let calls = Calls::new(tools, output.clone());
-        let answer = Answer { input: input.clone(), output: output.clone(), calls, dialect };
+        let answer = Answer { input: input.clone(), output: output.clone(), calls, dialect, style: &PLAIN };
         let program = (dialect.program)(answer);
         Splitter { input, output, program: Some(program) }
     }
@@ -118,6 +135,17 @@ enum Mark {
     CloseThought,
     /// A call in this format, opened by its mark of this index.
     Call(&'static Format, usize),
+    Dropped,
+    End,
+}
+
+/// What a thought ended with.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Ended {
+    /// Its own mark, a call, or the text.
+    Thought,
+    /// A mark that ends the passage.
+    Passage,
 }
 
 impl Answer {
@@ -132,7 +160,21 @@ impl Answer {
         })
     }
 
-    /// The answer's text, and the calls and thoughts in it, to its end.
+    /// The same answer, with what this style adds.
+    pub fn styled(mut self, style: &'static Style) -> Answer {
+        self.style = style;
+        self
+    }
+
+    /// One passage, which is a thought or text as this phase says, to the mark that ends it.
+    pub(super) async fn passage(&self, phase: Cut) {
+        self.output.enter(phase);
+        if phase != Cut::Reasoning || self.thought().await == Ended::Thought {
+            self.text().await;
+        }
+    }
+
+    /// The answer's text, and the calls and thoughts in it, to its end or the passage's.
     async fn text(&self) {
         let marks = self.marks(Cut::Text);
         let texts: Vec<&str> = marks.iter().map(|(text, _)| *text).collect();
@@ -140,11 +182,16 @@ impl Answer {
             let text = texts[found];
             match marks[found].1 {
                 // Only an answer that has not begun can still turn into a thought.
-                Mark::OpenThought if self.output.is_blank() => {
+                Mark::OpenThought if self.output.is_blank() || self.style.reopens => {
                     self.output.enter(Cut::Reasoning);
-                    self.thought().await;
+                    if self.thought().await == Ended::Passage {
+                        return;
+                    }
+                    self.bare_call().await;
                 }
-                Mark::CloseThought if self.output.is_blank() => self.output.enter(Cut::Text),
+                Mark::CloseThought if self.output.is_blank() || self.style.reopens => self.output.enter(Cut::Text),
+                Mark::Dropped => {}
+                Mark::End => return,
                 Mark::OpenThought | Mark::CloseThought => self.output.say(text),
                 Mark::Call(..) if self.output.in_code() => self.output.say(text),
                 Mark::Call(..) => {
@@ -157,7 +204,8 @@ impl Answer {
     }
 
     /// A thought, to the end of its mark.
-    async fn thought(&self) {
+    async fn thought(&self) -> Ended {
+        let mut ended = Ended::Thought;
         let marks = self.marks(Cut::Reasoning);
         let texts: Vec<&str> = marks.iter().map(|(text, _)| *text).collect();
         while let Some(found) = self.input.until(&texts, |text| self.output.say(text)).await {
@@ -166,6 +214,11 @@ impl Answer {
                 // A thought may speak of its own marks.
                 _ if self.output.after_backtick() && self.input.is_next("`").await => self.output.say(text),
                 Mark::CloseThought => break,
+                Mark::End => {
+                    ended = Ended::Passage;
+                    break;
+                }
+                Mark::Dropped => {}
                 // The prompt has opened the thought already.
                 Mark::OpenThought if !self.output.has_said() => {}
                 Mark::OpenThought => self.output.say(text),
@@ -178,6 +231,7 @@ impl Answer {
             }
         }
         self.output.enter(Cut::Text);
+        ended
     }
 
     /// The marks that count in this phase.
@@ -194,6 +248,8 @@ impl Answer {
                 marks.extend(opens.map(|(index, text)| (*text, Mark::Call(format, index))));
             }
         }
+        marks.extend(self.style.drops.iter().map(|text| (*text, Mark::Dropped)));
+        marks.extend(self.style.ends.iter().map(|text| (*text, Mark::End)));
         // One mark may open calls in several formats; it is looked for once.
         let mut seen = Vec::new();
         marks.retain(|(text, _)| {

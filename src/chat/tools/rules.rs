@@ -10,6 +10,15 @@ use crate::chat::{
 /// Keywords of a string's schema that leave its text free.
 const FREE_TEXT: &[&str] = &["type", "title", "description", "default", "examples", "deprecated", "$comment"];
 
+/// Bytes of the names of special tokens.
+const SPECIAL: (usize, usize) = (3, 48);
+
+enum Part<'t> {
+    Text(&'t str),
+    /// A special token, by its id.
+    Special(u32),
+}
+
 /// One parameter of a tool.
 pub struct Parameter {
     pub name: String,
@@ -32,17 +41,39 @@ impl<'a> Rules<'a> {
         Rules { rules: Vec::new(), special }
     }
 
-    /// Exactly this text. Special tokens whose names stand in it must be written by [`Rules::mark`].
+    /// Exactly this text; the names of special tokens in it stand for these tokens.
     pub fn literal(&self, text: &str) -> String {
-        Value::from(text).to_string()
+        let spelled = |part: &Part<'_>| match part {
+            Part::Text(text) => Value::from(*text).to_string(),
+            Part::Special(id) => format!("<[{id}]>"),
+        };
+        let parts: Vec<String> = self.parts(text).iter().map(spelled).collect();
+        if parts.is_empty() { "\"\"".to_owned() } else { parts.join(" ") }
     }
 
     /// A mark: the special token of this name where the model has one, else the text.
     pub fn mark(&self, text: &str) -> String {
-        match (self.special)(text) {
-            Some(id) => format!("<[{id}]>"),
-            None => self.literal(text),
+        self.literal(text)
+    }
+
+    /// The text, special tokens in it told apart.
+    fn parts<'t>(&self, text: &'t str) -> Vec<Part<'t>> {
+        let mut parts = Vec::new();
+        let (mut start, mut at) = (0, 0);
+        while at < text.len() {
+            let ends = (at + SPECIAL.0..=text.len().min(at + SPECIAL.1)).rev();
+            let found = ends.into_iter().find_map(|end| Some((end, (self.special)(text.get(at..end)?)?)));
+            match found {
+                Some((end, id)) => {
+                    parts.extend((start < at).then(|| Part::Text(&text[start..at])));
+                    parts.push(Part::Special(id));
+                    (start, at) = (end, end);
+                }
+                None => at += 1,
+            }
         }
+        parts.extend((start < text.len()).then(|| Part::Text(&text[start..])));
+        parts
     }
 
     /// A JSON value that satisfies this schema.
@@ -53,17 +84,25 @@ impl<'a> Rules<'a> {
 
     /// Any text that does not contain `close`, and `close`.
     pub fn text_until(&mut self, close: &str) -> String {
-        match (self.special)(close) {
-            Some(id) => {
-                let text = self.rule("/(?s:.*)/");
-                format!("{text} <[{id}]>")
-            }
-            None => {
-                let name = format!("t{}", self.rules.len());
-                self.rules.push(format!("{name}[suffix={}]: /(?s:.*)/", self.literal(close)));
-                name
-            }
+        self.until("(?s:.*)", close)
+    }
+
+    /// The shortest text that matches this regular expression and is followed by `close`, and `close`.
+    pub(super) fn until(&mut self, regex: &str, close: &str) -> String {
+        let parts = self.parts(close);
+        let (before, after) = match parts.first() {
+            Some(Part::Text(before)) => (*before, &close[before.len()..]),
+            _ => ("", close),
+        };
+        let body = format!("/{}{}/", regex, escaped(before));
+        // A special token ends the text by itself; characters must end it where they first can.
+        if after.is_empty() {
+            let name = format!("t{}", self.rules.len());
+            self.rules.push(format!("{name}[lazy]: {body}"));
+            return name;
         }
+        let after = self.literal(after);
+        format!("{} {after}", self.rule(&body))
     }
 
     /// A tool's parameters in the schema's order.
@@ -98,4 +137,17 @@ impl<'a> Rules<'a> {
     pub fn text(&self) -> String {
         self.rules.join("\n")
     }
+}
+
+/// A regular expression for exactly this text, as Lark writes it between slashes.
+pub(super) fn escaped(text: &str) -> String {
+    let mut regex = String::new();
+    for char in text.chars() {
+        match char {
+            '\n' => regex.push_str("\\n"),
+            char if "\\.+*?()|[]{}^$#&-~/".contains(char) => regex.extend(['\\', char]),
+            char => regex.push(char),
+        }
+    }
+    regex
 }
