@@ -5,6 +5,7 @@ use serde_json::{Map, Value, json};
 use super::{FORMATS, Format};
 use crate::chat::{Cut, Dialect, Event, Piece, Splitter, Tool, ToolCall, ToolEvent, dialect::Tags, split::Answer};
 
+mod grammar;
 mod hermes;
 mod pythonic;
 mod qwen_xml;
@@ -226,29 +227,31 @@ fn check(format: &'static Format, case: &str, text: &str, calls: &[(&str, Value)
     check_dialect(dialect(format), case, "", text, calls);
 }
 
+/// Texts that are hard to write as they are.
+const TEXTS: [&str; 14] = [
+    "",
+    "plain",
+    "a \"quoted\" 'text'",
+    "line\nline\n",
+    "</tool_call>",
+    "{\"a\": 1}",
+    "5",
+    "true",
+    "null",
+    "tab\t\\ \\n \u{1f600} é",
+    "if a < b && c > d:\n    return [1, 2]",
+    "<think>no</think>",
+    "```\ncode\n```",
+    "  spaced  ",
+];
+
 /// What a format writes, it reads: hostile values of every type, alone and in parallel.
 fn check_rendered(format: &'static Format) {
-    let texts = [
-        "",
-        "plain",
-        "a \"quoted\" 'text'",
-        "line\nline\n",
-        "</tool_call>",
-        "{\"a\": 1}",
-        "5",
-        "true",
-        "null",
-        "tab\t\\ \\n \u{1f600} é",
-        "if a < b && c > d:\n    return [1, 2]",
-        "<think>no</think>",
-        "```\ncode\n```",
-        "  spaced  ",
-    ];
     let call = |name: &str, arguments: Value| {
         let Value::Object(arguments) = arguments else { panic!("an object") };
         ToolCall { id: "call_1".to_owned(), name: name.to_owned(), arguments }
     };
-    for (index, text) in texts.iter().enumerate() {
+    for (index, text) in TEXTS.iter().enumerate() {
         let file = call(
             "write_file",
             json!({"path": format!("/tmp/{index}"), "content": text, "tags": [text, ""], "options": {"mode": 420}}),
