@@ -203,7 +203,7 @@ pub struct Wishes {
 }
 
 /// How the model writes, where mettle should not find out by itself.
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 pub struct Speech {
     /// The format of the model's tool calls, such as hermes, mistral or glm [default: by its chat template]
     #[arg(long, value_name = "NAME")]

@@ -11,7 +11,7 @@ use mettle::{
 };
 
 use crate::{
-    args::{Device, KvBits, Pull, Sources},
+    args::{Device, KvBits, Pull, Sources, Speech},
     error::Failure,
 };
 
@@ -33,13 +33,22 @@ pub async fn pull(arguments: Pull) -> Result<(), Failure> {
 }
 
 /// Resolves, downloads if need be, and loads. Without a name, the starter model, and a word on what else would fit.
-pub async fn load(name: Option<&str>, sources: &Sources, device: &Device, limits: Limits) -> Result<Loaded, Failure> {
+pub async fn load(name: Option<&str>, how: How<'_>, limits: Limits) -> Result<Loaded, Failure> {
+    let How { sources, device, speech } = how;
     let opened = open(name, sources).await?;
     let started = Instant::now();
     let engine = opened.start(device, limits)?;
-    let model = opened.model(engine)?;
+    let model = opened.model(engine, speech)?;
     eprintln!("{} loaded in {:.1} s", opened.name(), started.elapsed().as_secs_f64());
     Ok(Loaded { model, names: opened.names() })
+}
+
+/// Flags that say how to load.
+#[derive(Clone, Copy)]
+pub struct How<'a> {
+    pub sources: &'a Sources,
+    pub device: &'a Device,
+    pub speech: &'a Speech,
 }
 
 /// [`load`] without the loading.
@@ -77,8 +86,11 @@ impl Opened {
     }
 
     /// Its text side, over the engine that has its weights.
-    pub fn model(&self, engine: Engine) -> Result<chat::Model, Failure> {
-        let mut model = chat::Model::open(&self.checkpoint, engine)?;
+    pub fn model(&self, engine: Engine, speech: &Speech) -> Result<chat::Model, Failure> {
+        let names =
+            chat::Names { tools: speech.tool_format.as_deref(), reasoning: speech.reasoning_format.as_deref() };
+        let (mut model, warnings) = chat::Model::open(&self.checkpoint, engine, names)?;
+        warnings.iter().for_each(|warning| eprintln!("warning: {warning}"));
         // What vocabulary and tokenizer were made of.
         mlx::release_freed();
         if let Some(hub::alias::Sampling { temperature, top_p, top_k }) = self.source.alias.map(|alias| alias.sampling)

@@ -6,8 +6,10 @@ use super::{
     tools::Format,
 };
 
+mod choose;
 mod table;
 
+pub use choose::{Choice, Names, choose};
 pub use table::DIALECTS;
 
 /// How a family writes.
@@ -25,6 +27,47 @@ pub struct Dialect {
     pub reasoning: Option<Tags>,
     /// The formats of its calls, the one it writes first, then others that it has been seen to write.
     pub tools: &'static [&'static Format],
+    /// What ids its template takes for calls.
+    pub call_ids: CallIds,
+}
+
+/// What a call's id looks like.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CallIds {
+    /// `call_` and 24 characters, as OpenAI's are.
+    Long,
+    /// Nine letters and digits; the template refuses others.
+    Nine,
+}
+
+impl CallIds {
+    /// Whether an id that the model gave can stay.
+    pub fn allow(self, id: &str) -> bool {
+        match self {
+            CallIds::Long => !id.is_empty(),
+            CallIds::Nine => id.len() == 9 && id.bytes().all(|byte| byte.is_ascii_alphanumeric()),
+        }
+    }
+}
+
+impl Dialect {
+    /// What the end of this prompt has begun already: a thought where it ends with the mark that opens one, or where
+    /// models of this dialect think unasked and it does not end with the mark that closes one.
+    pub fn starts_in(&self, prompt: &str) -> Cut {
+        let Some(tags) = &self.reasoning else { return Cut::Text };
+        let end = prompt.trim_end();
+        let ends_with = |marks: &[&str]| marks.iter().any(|mark| end.ends_with(mark));
+        match ends_with(tags.open) || tags.always && !ends_with(tags.close) {
+            true => Cut::Reasoning,
+            false => Cut::Text,
+        }
+    }
+
+    /// Whether a prompt ends with a thought that it has closed, so that the answer begins without one.
+    pub fn ends_thought(&self, prompt: &str) -> bool {
+        let tags = self.reasoning.as_ref();
+        tags.is_some_and(|tags| tags.close.iter().any(|mark| prompt.trim_end().ends_with(mark)))
+    }
 }
 
 /// Marks around thoughts.
@@ -36,26 +79,4 @@ pub struct Tags {
     pub always: bool,
     /// A call ends a thought that was not closed.
     pub calls_inside: bool,
-}
-
-impl Dialect {
-    /// What the end of a prompt has begun.
-    pub fn starts_in(&self, prompt: &str) -> Cut {
-        match &self.reasoning {
-            Some(tags) if tags.open_at_the_end(prompt) || tags.always && !self.ends_thought(prompt) => Cut::Reasoning,
-            _ => Cut::Text,
-        }
-    }
-
-    /// Whether a prompt ends with a thought that it has closed, so that the answer begins without one.
-    pub fn ends_thought(&self, prompt: &str) -> bool {
-        let tags = self.reasoning.as_ref();
-        tags.is_some_and(|tags| tags.close.iter().any(|mark| prompt.trim_end().ends_with(mark)))
-    }
-}
-
-impl Tags {
-    fn open_at_the_end(&self, prompt: &str) -> bool {
-        self.open.iter().any(|mark| prompt.trim_end().ends_with(mark))
-    }
 }

@@ -1,6 +1,9 @@
 //! The text side of a model, loaded from its checkpoint.
 
-use super::{Model, Overrides, Template, Tokenizer};
+use super::{
+    Model, Overrides, Template, Tokenizer,
+    dialect::{Choice, Names, choose},
+};
 use crate::checkpoint::{self, Checkpoint};
 use crate::engine::Engine;
 
@@ -13,13 +16,21 @@ pub enum LoadError {
     Tokenizer(String),
     #[error("the model's chat template cannot be used: {0}")]
     Template(String),
+    /// A dialect that nothing is called by.
+    #[error("{0}")]
+    Dialect(String),
 }
 
 impl Model {
     /// Reads tokenizer, chat template, end tokens and sampling defaults, for an engine that runs the same checkpoint.
-    pub fn open(checkpoint: &Checkpoint, engine: Engine) -> Result<Model, LoadError> {
+    /// `names` override the dialect that the template shows. Returns the model and what is odd about it, for a log.
+    pub fn open(checkpoint: &Checkpoint, engine: Engine, names: Names<'_>) -> Result<(Model, Vec<String>), LoadError> {
         let tokenizer = Tokenizer::from_source(&checkpoint.tokenizer()?)?;
-        let template = match checkpoint.templates()? {
+        let templates = checkpoint.templates()?;
+        let text = templates.as_ref().map_or("", |found| found.tool_use.as_deref().unwrap_or(&found.default));
+        let model_type = checkpoint.config()["model_type"].as_str().unwrap_or_default();
+        let Choice { dialect, warnings } = choose(model_type, text, names).map_err(LoadError::Dialect)?;
+        let template = match templates {
             Some(found) => Some(Template::open(found, checkpoint.special_tokens(), &tokenizer.control_tokens())?),
             None => None,
         };
@@ -32,6 +43,8 @@ impl Model {
             repetition_penalty: generation.repetition_penalty,
             ..Overrides::default()
         };
-        Ok(Model::new(tokenizer, template, defaults, generation.eos_token_ids, engine))
+        let mut model = Model::new(tokenizer, template, defaults, generation.eos_token_ids, engine);
+        model.speak(dialect);
+        Ok((model, warnings))
     }
 }

@@ -164,10 +164,16 @@ pub(super) fn float_repr(float: f64) -> String {
     format!("{digits}e{sign}{:02}", exponent.abs())
 }
 
+impl Dumps {
+    /// What `json.dumps` makes of JSON.
+    pub(super) fn json(&self, json: &serde_json::Value) -> String {
+        self.write(&Value::from(minijinja::value::Serde(json))).expect("JSON that is no JSON is a bug")
+    }
+}
+
 /// JSON as Python's `json.dumps` writes it by default, but for text that is no ASCII, which stays as it is.
 pub(super) fn dumps(json: &serde_json::Value) -> String {
-    let value = Value::from(minijinja::value::Serde(json));
-    Dumps::default().write(&value).expect("JSON that is no JSON is a bug")
+    Dumps::default().json(json)
 }
 
 #[cfg(test)]

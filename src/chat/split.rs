@@ -11,6 +11,9 @@ use super::{
     tools::{Calls, Format, Region},
 };
 
+mod channels;
+mod recipients;
+
 /// Bytes at the end of a cut answer that may be nothing but the markup that closes a call.
 const CLOSING: usize = 96;
 
@@ -65,7 +68,7 @@ impl Splitter {
         special_marks: impl IntoIterator<Item = String>,
         ids: u64,
     ) -> Splitter {
-        let (input, output) = (Input::new(special_marks), Output::new(starts, ids));
+        let (input, output) = (Input::new(special_marks), Output::new(starts, ids, dialect.call_ids));
         let calls = Calls::new(tools, output.clone());
         let answer = Answer { input: input.clone(), output: output.clone(), calls, dialect, style: &PLAIN };
         let program = (dialect.program)(answer);
@@ -184,6 +187,7 @@ impl Answer {
                     if self.thought().await == Ended::Passage {
                         return;
                     }
+                    self.bare_call().await;
                 }
                 Mark::CloseThought if self.output.is_blank() || self.style.reopens => self.output.enter(Cut::Text),
                 Mark::Dropped => {}

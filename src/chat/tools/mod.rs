@@ -11,20 +11,66 @@ use serde_json::Value;
 
 use super::{Tool, input::Input, json, output::Output, request::ToolCall, schema::Shape};
 
+mod apertus;
+mod apriel;
 mod arguments;
+mod calling_tool;
+mod cohere;
+mod command_r;
+mod deepseek;
+mod deepseek_v31;
+mod firefunction;
+mod function_tag;
+pub(super) mod functionary;
+mod gigachat;
+mod gigachat_v3;
+mod granite;
+pub(super) mod harmony;
 mod hermes;
+mod kimi;
+mod llama;
+mod minimax_m1;
+mod mistral;
+mod mistral_args;
+mod mistral_ids;
+mod nemotron_nano;
 mod nesting;
 mod object;
 mod pythonic;
 mod qwen_xml;
 mod rules;
+mod solar;
+mod xlam;
 
+pub use apertus::FORMAT as APERTUS;
+pub use apriel::FORMAT as APRIEL;
 pub use arguments::Arguments;
+pub use calling_tool::FORMAT as CALLING_TOOL;
+pub use cohere::FORMAT as COHERE;
+pub use command_r::FORMAT as COMMAND_R;
+pub use deepseek::FORMAT as DEEPSEEK;
+pub use deepseek_v31::FORMAT as DEEPSEEK_V31;
+pub use firefunction::FORMAT as FIREFUNCTION;
+pub use function_tag::FORMAT as FUNCTION_TAG;
+pub use functionary::FORMAT as FUNCTIONARY;
+pub use gigachat::FORMAT as GIGACHAT;
+pub use gigachat_v3::FORMAT as GIGACHAT_V3;
+pub use granite::FORMAT as GRANITE;
+pub use harmony::FORMAT as HARMONY;
 pub use hermes::FORMAT as HERMES;
+pub use kimi::FORMAT as KIMI;
+pub use llama::FORMAT as LLAMA;
+pub use minimax_m1::FORMAT as MINIMAX_M1;
+pub use mistral::FORMAT as MISTRAL;
+pub use mistral_args::FORMAT as MISTRAL_ARGS;
+pub use mistral_ids::FORMAT as MISTRAL_IDS;
+pub use nemotron_nano::FORMAT as NEMOTRON_NANO;
 use nesting::Nesting;
 pub use pythonic::FORMAT as PYTHONIC;
 pub use qwen_xml::FORMAT as QWEN_XML;
 pub use rules::Rules;
+pub use solar::FORMAT as SOLAR;
+pub use xlam::FORMAT as XLAM;
 
 /// One family's way to write calls.
 pub struct Format {
@@ -52,7 +98,34 @@ pub struct Envelope {
 }
 
 /// All formats there are.
-pub const FORMATS: &[&Format] = &[&HERMES, &QWEN_XML, &PYTHONIC];
+pub const FORMATS: &[&Format] = &[
+    &HERMES,
+    &QWEN_XML,
+    &PYTHONIC,
+    &APERTUS,
+    &APRIEL,
+    &CALLING_TOOL,
+    &COHERE,
+    &COMMAND_R,
+    &DEEPSEEK,
+    &DEEPSEEK_V31,
+    &FIREFUNCTION,
+    &FUNCTION_TAG,
+    &FUNCTIONARY,
+    &GIGACHAT,
+    &GIGACHAT_V3,
+    &GRANITE,
+    &HARMONY,
+    &KIMI,
+    &LLAMA,
+    &MINIMAX_M1,
+    &MISTRAL,
+    &MISTRAL_ARGS,
+    &MISTRAL_IDS,
+    &NEMOTRON_NANO,
+    &SOLAR,
+    &XLAM,
+];
 
 /// The text at hand is no call. What was read of it since the last call is text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,6 +139,17 @@ impl From<json::NotJson> for NotACall {
 
 /// A reader of calls. It begins calls in its region, and ends when what belongs to it has been read.
 pub type Parsing = Pin<Box<dyn Future<Output = Result<(), NotACall>> + Send>>;
+
+/// Tools that families take code to be meant for.
+const INTERPRETERS: &[&str] = &["code_interpreter", "python", "ipython"];
+
+/// Bytes of a name.
+const NAME: usize = 256;
+
+/// Whether a tool's name may have this character where the format does not say where the name ends.
+fn in_name(char: char) -> bool {
+    char.is_alphanumeric() || "_.-/:".contains(char)
+}
 
 /// A place where calls may stand.
 #[derive(Clone)]
@@ -101,6 +185,39 @@ impl Region {
     /// Whether this tool was declared.
     pub fn declares(&self, name: &str) -> bool {
         self.calls.declared(name).is_some()
+    }
+
+    /// Takes the mark that closes calls, if it is next. Models leave it out; and the end of an answer that was cut may
+    /// be its beginning.
+    pub async fn close(&self, mark: &str) {
+        self.input.pin();
+        self.input.skip_space().await;
+        if self.input.eat(mark).await {
+            return;
+        }
+        if self.input.met_end() && mark.starts_with(&self.input.pending()) {
+            self.input.discard();
+        } else {
+            self.input.rewind();
+        }
+    }
+
+    /// Code for an interpreter, up to the first of these marks, where such a tool is declared: all of it is the argument
+    /// `code`, or the tool's first.
+    pub async fn code(&self, marks: &[&str]) -> Result<(), NotACall> {
+        let name = INTERPRETERS.iter().find(|name| self.declares(name)).ok_or(NotACall)?;
+        self.code_for(name, marks).await
+    }
+
+    /// [`Region::code`] for the tool of this name.
+    pub async fn code_for(&self, name: &str, marks: &[&str]) -> Result<(), NotACall> {
+        let mut arguments = self.call(name)?;
+        let members = arguments.shape().members();
+        let code = members.iter().find(|name| *name == "code").or(members.first());
+        let code = code.map_or("code", String::as_str).to_owned();
+        arguments.text(&code, marks, true).await?;
+        arguments.end();
+        Ok(())
     }
 
     /// A call is complete; a failure from here on takes back only what follows.
