@@ -87,8 +87,7 @@ impl Opened {
 
     /// Its text side, over the engine that has its weights.
     pub fn model(&self, engine: Engine, speech: &Speech) -> Result<chat::Model, Failure> {
-        let names =
-            chat::Names { tools: speech.tool_format.as_deref(), reasoning: speech.reasoning_format.as_deref() };
+        let names = chat::Names { tools: speech.tool_format.as_deref(), reasoning: speech.reasoning_format.as_deref() };
         let (mut model, warnings) = chat::Model::open(&self.checkpoint, engine, names)?;
         warnings.iter().for_each(|warning| eprintln!("warning: {warning}"));
         // What vocabulary and tokenizer were made of.

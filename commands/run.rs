@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use crate::{
     args::{Run, Wishes},
     error::Failure,
-    load::{self, block_on},
+    load::{self, How, block_on},
     page::Page,
 };
 
@@ -25,7 +25,9 @@ pub fn run(arguments: Run) -> Result<(), Failure> {
     let (prompt, request) = (prompt(&arguments)?, request(&arguments)?);
     block_on(async move {
         let limits = Limits { rows: 1, prefix_bytes: load::default_prefix_bytes(), ..Limits::default() };
-        let loaded = load::load(arguments.model.as_deref(), &arguments.sources, &arguments.device, limits).await?;
+        let Run { sources, device, speech, .. } = &arguments;
+        let how = How { sources, device, speech };
+        let loaded = load::load(arguments.model.as_deref(), how, limits).await?;
         let mut chat = Chat { model: loaded.model, request, verbose: arguments.verbose };
         match prompt {
             Some(prompt) => match chat.answer(prompt).await? {

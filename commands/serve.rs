@@ -12,7 +12,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use crate::{
     args::Serve,
     error::Failure,
-    load::{self, Loaded, block_on},
+    load::{self, How, Loaded, block_on},
 };
 
 pub fn serve(arguments: Serve) -> Result<(), Failure> {
@@ -22,7 +22,9 @@ pub fn serve(arguments: Serve) -> Result<(), Failure> {
             Failure::new(error.to_string()).hint("leave out --port to take the next free one from 8000")
         })?;
         let limits = limits(&arguments);
-        let loaded = load::load(arguments.model.as_deref(), &arguments.sources, &arguments.device, limits).await?;
+        let Serve { sources, device, speech, .. } = &arguments;
+        let how = How { sources, device, speech };
+        let loaded = load::load(arguments.model.as_deref(), how, limits).await?;
         let Loaded { model, names } = loaded;
         // Before anybody is told that the server is there: whoever hears it may send the signal at once.
         let signals = Signals::new()?;

@@ -146,7 +146,9 @@ fn cold(path: &Path) -> &'static Engine {
 fn prompts_are_rendered_and_tokenised_as_the_reference_was() {
     let Some(path) = support::starter() else { return };
     let checkpoint = Checkpoint::open(&path).expect("it opens");
-    let model = chat::Model::open(&checkpoint, serving(&path).clone()).expect("tokenizer and template");
+    let model = chat::Model::open(&checkpoint, serving(&path).clone(), chat::Names::default());
+    let (model, warnings) = model.expect("tokenizer and template");
+    assert_eq!(warnings, [""; 0]);
     for golden in goldens() {
         let message = Message::new(Role::User, golden.question.clone());
         let request = Request { messages: vec![message], ..Request::default() };

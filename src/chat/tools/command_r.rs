@@ -30,7 +30,8 @@ fn parse(region: Region) -> Parsing {
 }
 
 fn render(call: &ToolCall, _: usize) -> String {
-    let arguments = Dumps { indent: Some("    ".to_owned()), ..Dumps::default() }.json(&Value::Object(call.arguments.clone()));
+    let arguments =
+        Dumps { indent: Some("    ".to_owned()), ..Dumps::default() }.json(&Value::Object(call.arguments.clone()));
     let (name, arguments) = (Value::from(call.name.as_str()), arguments.replace('\n', "\n        "));
     format!("    {{\n        \"tool_name\": {name},\n        \"parameters\": {arguments}\n    }}")
 }

@@ -3,7 +3,11 @@
 use serde_json::{Map, Value, json};
 
 use super::{FORMATS, Format};
-use crate::chat::{Cut, Dialect, Event, Piece, Splitter, Tool, ToolCall, ToolEvent, dialect::Tags, split::Answer};
+use crate::chat::{
+    Cut, Dialect, Event, Piece, Splitter, Tool, ToolCall, ToolEvent,
+    dialect::{CallIds, Tags},
+    split::Answer,
+};
 
 mod grammar;
 mod hermes;
@@ -213,6 +217,7 @@ fn dialect(format: &'static Format) -> &'static Dialect {
         program: Answer::by_marks,
         reasoning: None,
         tools,
+        call_ids: CallIds::Long,
     }))
 }
 
