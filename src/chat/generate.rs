@@ -5,9 +5,12 @@ use std::sync::Arc;
 
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
+use super::grammar::{AnswerGuide, Grammars};
 use super::stop::StopStrings;
-use super::{Cut, Decoder, Error, Event, Finished, Overrides, Reason, Request, Template, Tokenizer, sampling};
-use crate::engine::{Engine, Finish, Job, Step, SubmitError};
+use super::{
+    Cut, Decoder, Error, Event, Finished, Overrides, Reason, Request, Template, Tokenizer, logprobs, sampling,
+};
+use crate::engine::{Engine, Finish, Guide, Job, Step, SubmitError};
 
 /// A loaded model, ready to answer. Shared by all requests.
 pub struct Model {
@@ -15,6 +18,8 @@ pub struct Model {
     template: Option<Template>,
     defaults: Overrides,
     stop_tokens: Vec<u32>,
+    grammars: Grammars,
+    breakers: sampling::Breakers,
     engine: Engine,
 }
 
@@ -27,7 +32,9 @@ impl Model {
         stop_tokens: Vec<u32>,
         engine: Engine,
     ) -> Model {
-        Model { tokenizer: Arc::new(tokenizer), template, defaults, stop_tokens, engine }
+        let tokenizer = Arc::new(tokenizer);
+        let grammars = Grammars::new(Arc::clone(&tokenizer), stop_tokens.clone());
+        Model { tokenizer, template, defaults, stop_tokens, grammars, breakers: sampling::Breakers::default(), engine }
     }
 
     /// Starts an answer. Renders and tokenises on the calling thread, which takes milliseconds for a long prompt.
@@ -80,14 +87,21 @@ impl Model {
         }
         let left = self.context() - prompt.len();
         Ok(Job {
-            sampling: sampling::resolve(&request.sampling, &self.defaults, self.tokenizer.vocab_size())?,
+            sampling: sampling::resolve(&request.sampling, &self.defaults, &self.tokenizer, &self.breakers)?,
             max_tokens: request.max_tokens.map_or(left, |wanted| wanted.min(left)),
             stop_tokens: if request.ignore_eos { Vec::new() } else { self.stop_tokens.clone() },
-            guide: None,
-            logprobs: None,
+            guide: self.guide(request)?,
+            logprobs: logprobs::check(request.logprobs)?,
             steps,
             prompt,
         })
+    }
+
+    /// Holds the answer to the request's format.
+    fn guide(&self, request: &Request) -> Result<Option<Box<dyn Guide>>, Error> {
+        let Some(grammar) = self.grammars.compile(&request.format)? else { return Ok(None) };
+        let guide = AnswerGuide::new(&self.tokenizer, &self.stop_tokens, None, Some(grammar.matcher()))?;
+        Ok(Some(Box::new(guide)))
     }
 
     pub fn engine(&self) -> &Engine {
@@ -157,6 +171,9 @@ impl Events {
             }
             Some(Step::Token(token)) => {
                 self.completion_tokens += 1;
+                if let Some(logprobs) = &token.logprobs {
+                    self.ready.push_back(Event::Logprob(logprobs::told(&self.text.tokenizer, token.id, logprobs)));
+                }
                 let text = self.text.decoder.push(&self.text.tokenizer, token.id);
                 if self.say(&text) {
                     self.finish(Reason::Stop);

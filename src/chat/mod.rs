@@ -7,7 +7,9 @@
 mod error;
 mod event;
 mod generate;
+mod grammar;
 mod load;
+mod logprobs;
 mod python;
 mod request;
 mod sampling;

@@ -4,6 +4,8 @@
 //! bytes of its tokens as UTF-8, with U+FFFD where they are none. So a stream of tokens decodes to the same text as
 //! the whole, whatever the bytes are.
 
+use std::borrow::Cow;
+
 use serde_json::Value;
 use tokenizers::Tokenizer as Pipeline;
 
@@ -70,6 +72,24 @@ impl Tokenizer {
     /// One more than the greatest id. A model may have more logits than that, for the sake of round numbers.
     pub fn vocab_size(&self) -> usize {
         self.bytes.ends.len()
+    }
+
+    /// The bytes a token stands for; special tokens and unknown ids have none.
+    pub fn bytes_of(&self, id: u32) -> &[u8] {
+        self.bytes.of_token(id)
+    }
+
+    /// A token's name in the vocabulary.
+    pub fn name(&self, id: u32) -> Option<String> {
+        self.pipeline.id_to_token(id)
+    }
+
+    /// The bytes a token stands for or, of a special one, its name.
+    pub fn spelling(&self, id: u32) -> Cow<'_, [u8]> {
+        match self.bytes_of(id) {
+            [] => Cow::Owned(self.name(id).unwrap_or_default().into_bytes()),
+            bytes => Cow::Borrowed(bytes),
+        }
     }
 
     /// The id of a token, by its name in the vocabulary.

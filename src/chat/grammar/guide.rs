@@ -1,0 +1,172 @@
+//! The guide of an answer: lets the model think, ends the thought when its budget is spent, and holds what follows to
+//! the grammar.
+
+use std::{collections::VecDeque, sync::Arc};
+
+use llguidance::Matcher;
+
+use crate::chat::{Error, Tokenizer};
+use crate::engine::{Advice, Guide, TokenSet};
+
+/// How a thought begins and ends.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(in crate::chat) struct Thinking {
+    /// What is written at the answer's start to begin the thought; empty where the prompt has begun it.
+    pub opening: String,
+    /// The thought ends with the first of these marks, whether one token or several spell it.
+    pub mark: String,
+    /// What is written to end a thought that has used up its budget; contains the mark. What it has after the mark is
+    /// written after a thought that ended by itself, too, where a grammar follows.
+    pub closing: String,
+    /// The most tokens to think.
+    pub budget: Option<usize>,
+}
+
+/// See the module.
+pub(in crate::chat) struct AnswerGuide {
+    tokenizer: Arc<Tokenizer>,
+    /// While the model thinks.
+    thought: Option<Thought>,
+    /// Tokens to come whatever the model says.
+    forced: VecDeque<u32>,
+    matcher: Option<Matcher>,
+}
+
+struct Thought {
+    mark: Vec<u8>,
+    /// The thought's last bytes, fewer than the mark has.
+    tail: Vec<u8>,
+    left: Option<usize>,
+    closing: Vec<u32>,
+    after: Vec<u32>,
+    /// All tokens but those that end an answer, where a grammar follows: a thought is no answer yet.
+    unended: Advice,
+}
+
+impl AnswerGuide {
+    /// A guide through this thought, if the model thinks, and this grammar, if there is one.
+    pub(in crate::chat) fn new(
+        tokenizer: &Arc<Tokenizer>,
+        stop_tokens: &[u32],
+        thinking: Option<&Thinking>,
+        matcher: Option<Matcher>,
+    ) -> Result<AnswerGuide, Error> {
+        let tokenizer = Arc::clone(tokenizer);
+        let (mut thought, mut forced) = (None, VecDeque::new());
+        if let Some(thinking) = thinking {
+            let Some((_, after)) = thinking.closing.split_once(&thinking.mark).filter(|_| !thinking.mark.is_empty())
+            else {
+                let text = format!("{:?} does not end a thought with {:?}", thinking.closing, thinking.mark);
+                return Err(Error::Internal(text));
+            };
+            let unended = || (0..tokenizer.vocab_size() as u32).filter(|id| !stop_tokens.contains(id)).collect();
+            forced = tokenizer.encode(&thinking.opening, false)?.into();
+            thought = Some(Thought {
+                mark: thinking.mark.clone().into_bytes(),
+                tail: Vec::new(),
+                left: thinking.budget,
+                closing: tokenizer.encode(&thinking.closing, false)?,
+                after: tokenizer.encode(after, false)?,
+                unended: if matcher.is_some() { Advice::Mask(Arc::new(unended())) } else { Advice::Free },
+            });
+        }
+        Ok(AnswerGuide { tokenizer, thought, forced, matcher })
+    }
+
+    /// One more token of the answer.
+    fn take(&mut self, token: u32) -> Result<(), String> {
+        if self.forced.pop_front().is_some() {
+            return Ok(());
+        }
+        if let Some(thought) = &mut self.thought {
+            if let Some(rest) = thought.push(self.tokenizer.spelling(token).as_ref()) {
+                let thought = self.thought.take().expect("it was there");
+                return self.begin(thought, &rest);
+            }
+            return Ok(());
+        }
+        match &mut self.matcher {
+            Some(matcher) => matcher.consume_token(token).map_err(|error| reason(&error)),
+            None => Ok(()),
+        }
+    }
+
+    /// The thought ended by itself; `rest` are the bytes its last token had after the mark.
+    fn begin(&mut self, thought: Thought, rest: &[u8]) -> Result<(), String> {
+        if self.matcher.is_none() {
+            return Ok(());
+        }
+        if !rest.trim_ascii().is_empty() {
+            let rest = String::from_utf8_lossy(rest);
+            return Err(format!("the model ended its thought within a token that goes on with {rest:?}"));
+        }
+        if rest.is_empty() {
+            self.forced = thought.after.into();
+        }
+        Ok(())
+    }
+
+    fn next(&mut self) -> Result<Advice, String> {
+        if self.forced.is_empty() && self.thought.as_ref().is_some_and(|thought| thought.left == Some(0)) {
+            self.forced = self.thought.take().expect("it is there").closing.into();
+        }
+        if !self.forced.is_empty() {
+            return Ok(Advice::Force(self.forced.iter().copied().collect()));
+        }
+        if let Some(thought) = &self.thought {
+            return Ok(thought.unended.clone());
+        }
+        match &mut self.matcher {
+            Some(matcher) => allowed(matcher, self.tokenizer.vocab_size()),
+            None => Ok(Advice::Free),
+        }
+    }
+}
+
+impl Guide for AnswerGuide {
+    fn advise(&mut self, taken: &[u32]) -> Result<Advice, String> {
+        taken.iter().try_for_each(|&token| self.take(token))?;
+        self.next()
+    }
+}
+
+impl Thought {
+    /// One more token's bytes; where they complete the mark, those behind it.
+    fn push(&mut self, bytes: &[u8]) -> Option<Vec<u8>> {
+        self.left = self.left.map(|left| left.saturating_sub(1));
+        self.tail.extend_from_slice(bytes);
+        let found = self.tail.windows(self.mark.len()).position(|window| window == self.mark);
+        if let Some(found) = found {
+            return Some(self.tail.split_off(found + self.mark.len()));
+        }
+        let useless = (self.tail.len() + 1).saturating_sub(self.mark.len());
+        self.tail.drain(..useless);
+        None
+    }
+}
+
+/// What the grammar lets follow. A vocabulary has `count` ids.
+fn allowed(matcher: &mut Matcher, count: usize) -> Result<Advice, String> {
+    if matcher.is_stopped() {
+        let stop = matcher.stop_reason();
+        return if stop.is_ok() { Ok(Advice::End) } else { Err(format!("the grammar stopped: {stop}")) };
+    }
+    let forced = matcher.compute_ff_tokens();
+    if !forced.is_empty() {
+        return Ok(Advice::Force(forced));
+    }
+    let mask = matcher.compute_mask().map_err(|error| reason(&error))?;
+    let mut words = mask.as_slice().to_vec();
+    words.truncate(count.div_ceil(32));
+    if let Some(last) = words.get_mut(count / 32) {
+        *last &= (1 << (count % 32)) - 1;
+    }
+    Ok(Advice::Mask(Arc::new(TokenSet::from_words(words))))
+}
+
+/// What llguidance says, in one line and without what it says to its own developers.
+pub(super) fn reason(error: &dyn std::fmt::Display) -> String {
+    let text = error.to_string();
+    let text = text.split("\n<").next().unwrap_or_default();
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
