@@ -5,7 +5,7 @@ use std::time::Instant;
 use futures_util::future::try_join_all;
 use mettle::{
     checkpoint::Checkpoint,
-    engine::{Engine, Finish, Job, Sampling, Step},
+    engine::{Engine, Finish, Job, Step},
 };
 use tokio::sync::mpsc::unbounded_channel;
 
@@ -138,9 +138,7 @@ impl<'a> Inside<'a> {
     async fn job(&self, prompt: Vec<u32>, answer: usize, began: Instant) -> Result<Stream, Failure> {
         let (sender, mut steps) = unbounded_channel();
         let mut stream = Stream { prompt: prompt.len(), cached: 0, answer: 0, arrivals: Vec::new(), end: 0.0 };
-        let (sampling, stop_tokens) = (Sampling::default(), Vec::new());
-        let job = Job { prompt, sampling, max_tokens: answer, stop_tokens, steps: sender };
-        self.engine.submit(job).map_err(|error| Failure::new(error.to_string()))?;
+        self.engine.submit(Job::new(prompt, answer, sender)).map_err(|error| Failure::new(error.to_string()))?;
         loop {
             match steps.recv().await {
                 Some(Step::Started { cached }) => stream.cached = cached,

@@ -11,7 +11,7 @@ use std::{
 use tokio::sync::mpsc::UnboundedReceiver;
 
 use super::{
-    Cut, Decoder, Event, Finished, Logprob, Piece, Reason, Splitter, TokenLogprob, Tokenizer, ToolEvent, loops::Loops,
+    Cut, Decoder, Event, Finished, Logprob, Piece, Reason, Splitter, Tokenizer, ToolEvent, logprobs, loops::Loops,
     stop::StopStrings,
 };
 use crate::engine::{Drawn, Finish, Step};
@@ -225,11 +225,7 @@ impl Reader {
     }
 
     fn logprob(&self, drawn: &Drawn) -> Option<Logprob> {
-        let logprobs = drawn.logprobs.as_ref()?;
-        let token =
-            |id: u32, logprob: f32| TokenLogprob { id, bytes: self.tokenizer.spelling(id).into_owned(), logprob };
-        let top = logprobs.top.iter().map(|&(id, logprob)| token(id, logprob)).collect();
-        Some(Logprob { token: token(drawn.id, logprobs.drawn), top })
+        drawn.logprobs.as_ref().map(|logprobs| logprobs::told(&self.tokenizer, drawn.id, logprobs))
     }
 }
 

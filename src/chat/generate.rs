@@ -9,6 +9,7 @@ use super::{
     answer::{Answer, Reader},
     contract::{self, Contract},
     grammar::Grammars,
+    logprobs,
     loops::Loops,
     sampling,
     stop::StopStrings,
@@ -24,6 +25,7 @@ pub struct Model {
     defaults: Overrides,
     stop_tokens: Vec<u32>,
     grammars: Grammars,
+    breakers: sampling::Breakers,
     engine: Engine,
 }
 
@@ -49,7 +51,8 @@ impl Model {
     ) -> Model {
         let tokenizer = Arc::new(tokenizer);
         let grammars = Grammars::new(Arc::clone(&tokenizer), stop_tokens.clone());
-        Model { tokenizer, template, dialect: &DIALECTS[0], defaults, stop_tokens, grammars, engine }
+        let (dialect, breakers) = (&DIALECTS[0], sampling::Breakers::default());
+        Model { tokenizer, template, dialect, defaults, stop_tokens, grammars, breakers, engine }
     }
 
     /// Reads and writes answers in this dialect.
@@ -65,7 +68,7 @@ impl Model {
     /// Starts the answers. Renders, tokenises and compiles grammars on the calling thread, which takes milliseconds.
     pub fn generate(&self, request: &Request) -> Result<Answers, Error> {
         let prompt = self.prompt(request)?;
-        let sampling = sampling::resolve(&request.sampling, &self.defaults, self.tokenizer.vocab_size())?;
+        let sampling = sampling::resolve(&request.sampling, &self.defaults, &self.tokenizer, &self.breakers)?;
         let contract = contract::of(request, &prompt, self)?;
         let answers = (0..request.answers.max(1)).map(|index| {
             let sampling = Sampling { seed: seed(sampling.seed, index), ..sampling.clone() };
@@ -127,7 +130,7 @@ impl Model {
             max_tokens: request.max_tokens.map_or(left, |wanted| wanted.min(left)),
             stop_tokens: if request.ignore_eos { Vec::new() } else { self.stop_tokens.clone() },
             guide: contract.guide(self)?,
-            logprobs: request.logprobs,
+            logprobs: logprobs::check(request.logprobs)?,
             steps: sender,
         };
         self.engine.submit(job).map_err(|error| match error {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::super::{
-    Event, Finished, Message, Reason, Role,
+    Event, Finished, Format, Logprob, Message, Reason, Role,
     tokenizer::tests::{byte_level, load},
 };
 use super::*;
@@ -84,6 +84,9 @@ fn requests_that_are_refused() {
     check(Some(TEMPLATE), Request { max_tokens: Some(0), ..ask("hi") }, "max_tokens", "at least 1");
     let sampling = Overrides { logit_bias: vec![(261, 1.0)], ..Overrides::default() };
     check(Some(TEMPLATE), Request { sampling, ..ask("hi") }, "logit_bias", "token 261");
+    check(Some(TEMPLATE), Request { logprobs: Some(21), ..ask("hi") }, "top_logprobs", "limit is 20");
+    let format = Format::Regex("(".into());
+    check(Some(TEMPLATE), Request { format, ..ask("hi") }, "response_format", "unclosed");
 }
 
 #[test]
@@ -99,6 +102,49 @@ fn a_prompt_that_fills_the_context_is_refused_with_both_numbers() {
     let (model, log) = model(Some(TEMPLATE), Limits::default());
     assert_eq!(model.generate(&ask(&"x".repeat(32))).unwrap_err(), Error::TooLong { prompt: 32, context: 32 });
     assert!(log.passes().is_empty());
+}
+
+/// A model that says what it is let say, of the bytes from the lowest on.
+fn guided(format: Format, logprobs: Option<usize>) -> (String, Vec<Logprob>, Reason) {
+    let script = Script { answer: vec![3 + 97], vocabulary: 261, context: 64, ..Script::default() };
+    let engine = Engine::start(Limits::default(), move || Ok::<_, String>(Scripted(script))).unwrap();
+    let template = Template::new(TEMPLATE.to_owned(), None, None).unwrap();
+    let model = Model::new(load(byte_level("smollm")), Some(template), Overrides::default(), vec![1], engine);
+    let request = Request { format, logprobs, max_tokens: Some(14), ..ask("hi") };
+    let (mut events, mut text, mut told) = (model.generate(&request).unwrap(), String::new(), Vec::new());
+    loop {
+        match events.blocking_next().unwrap() {
+            Event::Started { .. } => {}
+            Event::Text(part) => text.push_str(&part),
+            Event::Logprob(logprob) => told.push(logprob),
+            Event::Finished(finished) => return (text, told, finished.reason),
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+#[test]
+fn an_answer_is_what_its_format_says() {
+    let says = |format: Format| {
+        let (text, told, reason) = guided(format, None);
+        assert_eq!(told, []);
+        (text, reason)
+    };
+    assert_eq!(says(Format::Text), ("a".repeat(14), Reason::Length(Cut::Text)));
+    assert_eq!(says(Format::Regex("b|a{5}".into())), ("aaaaa".into(), Reason::Stop));
+    assert_eq!(says(Format::Choice(vec!["no".into(), "yes".into()])), ("no".into(), Reason::Stop));
+    let schema = serde_json::json!({"type": "object", "properties": {"x": {"enum": ["b", 7]}}, "required": ["x"], "additionalProperties": false});
+    assert_eq!(says(Format::JsonSchema(schema)), ("{\t\"x\"\t:\t\"b\"}".into(), Reason::Stop));
+}
+
+#[test]
+fn each_token_is_told_with_its_log_probability() {
+    let (text, told, _) = guided(Format::Regex("a<.b".into()), Some(2));
+    assert_eq!(text, "a<ab");
+    let spelled: Vec<u8> = told.iter().flat_map(|logprob| logprob.token.bytes.clone()).collect();
+    assert_eq!(spelled, b"a<ab");
+    let ids = |logprob: &Logprob| logprob.top.iter().map(|token| token.id).collect::<Vec<_>>();
+    assert_eq!(told.iter().map(ids).next(), Some(vec![3 + 97, 3 + 98]));
 }
 
 #[test]

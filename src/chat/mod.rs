@@ -14,6 +14,7 @@ mod grammar;
 mod input;
 mod json;
 mod load;
+mod logprobs;
 mod loops;
 mod output;
 mod plain_text;

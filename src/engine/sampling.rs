@@ -1,5 +1,7 @@
 //! How the next token is drawn, and the random numbers it is drawn with.
 
+use super::Dry;
+
 /// One request's sampling settings. The defaults switch everything off: greedy, no penalty.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Sampling {
@@ -17,6 +19,8 @@ pub struct Sampling {
     pub presence_penalty: f32,
     /// Subtracted once for each time the token stands in the answer so far; 0 is off.
     pub frequency_penalty: f32,
+    /// `None` is off.
+    pub dry: Option<Dry>,
     /// Added to the logits of these token ids, each id at most once.
     pub logit_bias: Vec<(u32, f32)>,
     /// The request's own stream of random numbers, the same in any batch.
@@ -33,6 +37,7 @@ impl Default for Sampling {
             repetition_penalty: 1.0,
             presence_penalty: 0.0,
             frequency_penalty: 0.0,
+            dry: None,
             logit_bias: Vec::new(),
             seed: 0,
         }

@@ -3,7 +3,7 @@
 use mlx_rs::{Array, ops::indexing::take_axis, transforms};
 
 use super::{Backend, Error, batch::Batch, models::Model, nn::State, sampler};
-use crate::engine::{self, Row, RunError};
+use crate::engine::{self, Draw, Drawn, Row, RunError};
 
 /// Tokens of a prompt whose activations are worth giving back at once (2 to 4 ms after some seconds).
 const LONG_PROMPT: usize = 1024;
@@ -37,27 +37,38 @@ impl Runner {
         self.model.vocabulary()
     }
 
-    fn pass(&self, rows: &mut [Row<'_, State>]) -> Result<Vec<Option<u32>>, Error> {
+    fn pass(&self, rows: &mut [Row<'_, State>]) -> Result<Vec<Option<Drawn>>, Error> {
         let batch = Batch::new(rows.iter().map(|row| (row.tokens, row.state.length)));
         let mut states: Vec<&mut State> = rows.iter_mut().map(|row| &mut *row.state).collect();
         let hidden = self.model.forward(&batch, &mut states)?;
         let drawing: Vec<usize> = (0..rows.len()).filter(|&row| rows[row].draw.is_some()).collect();
-        let drawn = match drawing.is_empty() {
+        let logits = match drawing.is_empty() {
             true => None,
-            false => {
-                let last = |row: &usize| (batch.segments[*row].start + batch.segments[*row].length - 1) as u32;
-                let last: Vec<u32> = drawing.iter().map(last).collect();
-                let hidden = match last.len() == hidden.dim(0) as usize {
-                    true => hidden.clone(),
-                    false => take_axis(&hidden, Array::from_slice(&last, &[last.len() as i32]), 0)?,
-                };
-                let draws = drawing.iter().map(|&row| rows[row].draw.as_ref().expect("drawing rows have one"));
-                Some(sampler::draw(self.backend, &self.model.head(&hidden)?, draws)?)
-            }
+            false => Some(self.model.head(&last_of(&hidden, &batch, &drawing)?)?),
         };
-        // States first: a prompt's chunk has nothing else that would compute them.
-        let arrays = rows.iter().flat_map(|row| row.state.arrays()).chain(&drawn);
-        transforms::eval(arrays.chain([&hidden]))?;
+        let draws: Vec<&Draw> = rows.iter().filter_map(|row| row.draw.as_ref()).collect();
+        // Guides think while this computes. It is computed before anybody waits for them, and once only.
+        let computed = |also: Option<&Array>| {
+            // States first: a prompt's chunk has nothing else that would compute them.
+            let arrays = rows.iter().flat_map(|row| row.state.arrays()).chain(also);
+            transforms::eval(arrays.chain([&hidden]))
+        };
+        if draws.iter().any(|draw| draw.mask.is_some() || draw.logprobs.is_some()) {
+            computed(logits.as_ref())?;
+        }
+        let drawn = logits.as_ref().map(|logits| sampler::draw(self.backend, logits, draws.iter().copied()));
+        let drawn = drawn.transpose()?;
+        computed(drawn.as_ref())?;
+        let ids: Vec<u32> = match &drawn {
+            Some(drawn) => drawn.to_vec_exact().map_err(|error| Error(error.to_string()))?,
+            None => Vec::new(),
+        };
+        let mut results = vec![None; rows.len()];
+        for (place, (&row, id)) in drawing.iter().zip(ids).enumerate() {
+            let asked = logits.as_ref().zip(draws[place].logprobs);
+            let logprobs = asked.map(|(logits, top)| sampler::logprobs(logits, place, id, top).map(Box::new));
+            results[row] = Some(Drawn { id, logprobs: logprobs.transpose()? });
+        }
         for row in rows.iter_mut() {
             row.state.length += row.tokens.len();
         }
@@ -65,14 +76,17 @@ impl Runner {
         if rows.iter().any(|row| row.draw.is_some() && ends_long_prompt(row)) {
             mlx_cpu::release_freed();
         }
-        let mut tokens = vec![None; rows.len()];
-        if let Some(drawn) = drawn {
-            let ids: Vec<u32> = drawn.to_vec_exact().map_err(|error| Error(error.to_string()))?;
-            for (row, id) in drawing.into_iter().zip(ids) {
-                tokens[row] = Some(id);
-            }
-        }
-        Ok(tokens)
+        Ok(results)
+    }
+}
+
+/// The last position of each of these rows, `[rows, dim]`.
+fn last_of(hidden: &Array, batch: &Batch, rows: &[usize]) -> Result<Array, Error> {
+    let last = |row: &usize| (batch.segments[*row].start + batch.segments[*row].length - 1) as u32;
+    let last: Vec<u32> = rows.iter().map(last).collect();
+    match last.len() == hidden.dim(0) as usize {
+        true => Ok(hidden.clone()),
+        false => Ok(take_axis(hidden, Array::from_slice(&last, &[last.len() as i32]), 0)?),
     }
 }
 
@@ -87,7 +101,7 @@ impl engine::Runner for Runner {
         self.fresh.clone()
     }
 
-    fn forward(&mut self, rows: &mut [Row<'_, State>]) -> Result<Vec<Option<u32>>, RunError> {
+    fn forward(&mut self, rows: &mut [Row<'_, State>]) -> Result<Vec<Option<Drawn>>, RunError> {
         self.pass(rows).map_err(|error| RunError(error.0))
     }
 

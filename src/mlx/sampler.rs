@@ -1,17 +1,15 @@
 //! Draws the next tokens on the device. The random number comes from the request's own stream, so a draw depends on
 //! the logits and the request alone.
 
-use std::collections::BTreeMap;
-
 use mlx_rs::{
     Array, Dtype, ops,
     ops::indexing::{TryIndexOp, argmax_axis},
 };
 
 use super::{Backend, Error};
-use crate::engine::{Draw, Sampling};
+use crate::engine::{Adjustment, Draw, Logprobs, Pending, Sampling};
 
-/// One token for each row of `logits` `[rows, vocabulary]`, as `[rows]` u32.
+/// One token for each row of `logits` `[rows, vocabulary]`, as `[rows]` u32. Waits for the masks of rows that have one.
 pub fn draw<'a>(backend: Backend, logits: &Array, draws: impl Iterator<Item = &'a Draw<'a>>) -> Result<Array, Error> {
     let rows: Vec<mlx_cpu::Sample> = draws.map(row).collect();
     if let Backend::Cpu { .. } = backend {
@@ -28,40 +26,33 @@ pub fn draw<'a>(backend: Backend, logits: &Array, draws: impl Iterator<Item = &'
 fn row(draw: &Draw) -> mlx_cpu::Sample {
     let Sampling { temperature, top_k, top_p, min_p, .. } = *draw.sampling;
     let u = draw.sampling.uniform(draw.answer.len());
-    mlx_cpu::Sample { temperature, top_k, top_p, min_p, u, adjustments: adjustments(draw) }
+    let adjustments = draw.adjustments().into_iter();
+    let adjustments =
+        adjustments.map(|Adjustment { id, penalty, offset }| mlx_cpu::Adjustment { id, penalty, offset }).collect();
+    let allowed = draw.mask.and_then(Pending::mask).map(|mask| mask.words().to_vec());
+    mlx_cpu::Sample { temperature, top_k, top_p, min_p, u, adjustments, allowed }
 }
 
-/// What penalties and biases do to single logits. Empty for most requests.
-fn adjustments(draw: &Draw) -> Vec<mlx_cpu::Adjustment> {
-    let sampling = draw.sampling;
-    let mut by_id: BTreeMap<u32, mlx_cpu::Adjustment> = BTreeMap::new();
-    let mut at = |id: u32, change: &dyn Fn(&mut mlx_cpu::Adjustment)| {
-        change(by_id.entry(id).or_insert(mlx_cpu::Adjustment { id, penalty: 1.0, offset: 0.0 }));
-    };
-    if sampling.repetition_penalty != 1.0 {
-        for &id in draw.prompt.iter().chain(draw.answer) {
-            at(id, &|adjustment| adjustment.penalty = sampling.repetition_penalty);
-        }
-    }
-    if sampling.presence_penalty != 0.0 || sampling.frequency_penalty != 0.0 {
-        let mut counts: BTreeMap<u32, f32> = BTreeMap::new();
-        for &id in draw.answer {
-            *counts.entry(id).or_default() += 1.0;
-        }
-        for (id, count) in counts {
-            let loss = sampling.presence_penalty + sampling.frequency_penalty * count;
-            at(id, &|adjustment| adjustment.offset -= loss);
-        }
-    }
-    for &(id, bias) in &sampling.logit_bias {
-        at(id, &|adjustment| adjustment.offset += bias);
-    }
-    by_id.into_values().collect()
+/// The logits of one row `[vocabulary]`, -infinity for the tokens that are not allowed.
+fn masked(logits: Array, allowed: Option<&Vec<u32>>) -> Result<Array, Error> {
+    let Some(words) = allowed else { return Ok(logits) };
+    let bit = |id: usize| words.get(id / 32).is_some_and(|word| word >> (id % 32) & 1 == 1);
+    let allowed: Vec<bool> = (0..logits.size()).map(bit).collect();
+    let allowed = Array::from_slice(&allowed, &[allowed.len() as i32]);
+    Ok(ops::select(allowed, logits, Array::from_f32(f32::NEG_INFINITY))?)
+}
+
+/// Log probabilities of the drawn token and the most likely ones, from the row of `logits` it was drawn from.
+pub fn logprobs(logits: &Array, row: usize, drawn: u32, top: usize) -> Result<Logprobs, Error> {
+    let logits = logits.try_index(row as i32)?.as_dtype(Dtype::Float32)?;
+    logits.eval()?;
+    let logits: Vec<f32> = logits.to_vec_exact().map_err(|error| Error(error.to_string()))?;
+    Ok(Logprobs::of(&logits, drawn, top))
 }
 
 /// The same definition as our CPU kernel's, in MLX's ops, for one row `[vocabulary]`.
 fn draw_with_mlx(logits: &Array, row: &mlx_cpu::Sample) -> Result<Array, Error> {
-    let logits = adjusted(logits, &row.adjustments)?;
+    let logits = masked(adjusted(logits, &row.adjustments)?, row.allowed.as_ref())?;
     if row.temperature == 0.0 {
         return Ok(argmax_axis(&logits, 0, false)?);
     }

@@ -12,7 +12,7 @@ use mlx_cpu::kernels::{
     pack::{Affine, Float, Format, Micro, Packed, pack_affine, pack_dense, pack_micro},
     pool,
     rows::{Heads, HeadsMut, Rows, RowsMut},
-    sample::{Choice, sample},
+    sample::{Choice, Draw, sample},
 };
 
 /// The median and the fastest twentieth of runs over a while: on a shared machine the second says what a kernel can do.
@@ -143,7 +143,9 @@ fn choose(level: Level, vocabulary: usize) {
     let logits: Vec<f32> = noise(vocabulary).into_iter().map(|x| 8.0 * x).collect();
     for (top_k, top_p) in [(1, 1.0), (40, 0.95), (0, 0.95), (0, 1.0)] {
         let choice = Choice { temperature: 0.8, top_k, top_p, min_p: 0.0, u: 0.7 };
-        let times = measure(|| with_level(level, || sample(Rows::packed(&logits, vocabulary), &[choice], &mut [0])));
+        let times = measure(|| {
+            with_level(level, || sample(Rows::packed(&logits, vocabulary), &[Draw::from(choice)], &mut [0]))
+        });
         let what = format!("{level:?} sample from {vocabulary}, top_k {top_k}, top_p {top_p}");
         report(&what, times, 4 * vocabulary, vocabulary);
     }

@@ -2,13 +2,11 @@
 
 use mlx_rs::Array;
 
+pub use crate::kernels::adjust::Adjustment;
 use crate::{
     Error,
     glue::{fits, with_rows},
-    kernels::{
-        rows::Rows,
-        sample::{self, Choice},
-    },
+    kernels::sample::{self, Choice, Draw},
     op::{Dtype, Output, apply_one},
 };
 
@@ -27,17 +25,11 @@ pub struct Sample {
     pub u: f32,
     /// Changes to single logits before anything else, each id at most once.
     pub adjustments: Vec<Adjustment>,
+    /// The tokens to choose from: bit `b` of word `w` is the token `32 * w + b`. `None` is all.
+    pub allowed: Option<Vec<u32>>,
 }
 
-/// A logit becomes (logit / penalty if it is positive, else logit * penalty) + offset.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Adjustment {
-    pub id: u32,
-    pub penalty: f32,
-    pub offset: f32,
-}
-
-/// A token for each row of `logits` `[rows, vocabulary]`, as `[rows]` u32.
+/// A token for each row of `logits` `[rows, vocabulary]`, as `[rows]` u32; 0 where none is allowed.
 ///
 /// # Errors
 /// A number of rows that does not fit. An adjusted id outside of the vocabulary is left out.
@@ -48,32 +40,13 @@ pub fn sample(logits: &Array, rows: Vec<Sample>) -> Result<Array, Error> {
     let shape = [rows.len() as i32];
     let output = Output { shape: &shape, dtype: Dtype::U32, donor: None };
     apply_one(c"mettle::sample", &[logits], output, move |inputs, output| {
-        let choices: Vec<Choice> = rows.iter().map(choice).collect();
-        with_rows(&inputs[0], 1, |logits| {
-            if rows.iter().all(|row| row.adjustments.is_empty()) {
-                return sample::sample(logits, &choices, output.slice());
-            }
-            let adjusted = adjusted(logits, &rows);
-            sample::sample(Rows::packed(&adjusted, logits.width), &choices, output.slice());
-        });
+        let draws: Vec<Draw> = rows.iter().map(draw).collect();
+        with_rows(&inputs[0], 1, |logits| sample::sample(logits, &draws, output.slice()));
     })
 }
 
-fn choice(row: &Sample) -> Choice {
+fn draw(row: &Sample) -> Draw<'_> {
     let Sample { temperature, top_k, top_p, min_p, u, .. } = *row;
-    Choice { temperature, top_k: top_k as usize, top_p, min_p, u }
-}
-
-fn adjusted(logits: Rows, rows: &[Sample]) -> Vec<f32> {
-    let mut adjusted = Vec::with_capacity(logits.count * logits.width);
-    for (index, row) in rows.iter().enumerate() {
-        let start = adjusted.len();
-        adjusted.extend_from_slice(&logits.data[index * logits.stride..][..logits.width]);
-        for &Adjustment { id, penalty, offset } in &row.adjustments {
-            if let Some(logit) = adjusted[start..].get_mut(id as usize) {
-                *logit = if *logit > 0.0 { *logit / penalty } else { *logit * penalty } + offset;
-            }
-        }
-    }
-    adjusted
+    let choice = Choice { temperature, top_k: top_k as usize, top_p, min_p, u };
+    Draw { choice, adjustments: &row.adjustments, allowed: row.allowed.as_deref() }
 }

@@ -254,10 +254,8 @@ fn number_format(format: &str) -> Option<Value> {
     };
     match format {
         "int32" => whole(i32::MIN.into(), i32::MAX.into()),
-        // The ends that a double holds.
-        "int64" => Some(
-            json!({"minimum": -9_223_372_036_854_775_808_f64, "maximum": 9_223_372_036_854_774_784_f64, "multipleOf": 1}),
-        ),
+        // The greatest that a double holds, and its negative, which the range's compiler can negate again.
+        "int64" => whole(-9_223_372_036_854_774_784.0, 9_223_372_036_854_774_784.0),
         "float" | "double" => Some(json!({})),
         _ => None,
     }

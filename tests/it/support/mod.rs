@@ -9,7 +9,7 @@ use std::{
 
 use mettle::{
     checkpoint::Checkpoint,
-    engine::{Engine, Finish, Job, Limits, Sampling, Step},
+    engine::{Engine, Finish, Job, Limits, Step},
     hub::{self, Hub},
     mlx::{self, Options},
 };
@@ -75,9 +75,7 @@ pub struct Answer {
 /// Submits a greedy job of exactly `count` tokens.
 pub fn submit(engine: &Engine, prompt: &[u32], count: usize) -> UnboundedReceiver<Step> {
     let (steps, receiver) = unbounded_channel();
-    let sampling = Sampling::default();
-    let job = Job { prompt: prompt.to_vec(), sampling, max_tokens: count, stop_tokens: vec![], steps };
-    engine.submit(job).expect("there is room");
+    engine.submit(Job::new(prompt.to_vec(), count, steps)).expect("there is room");
     receiver
 }
 
@@ -87,7 +85,7 @@ pub fn collect(mut steps: UnboundedReceiver<Step>) -> Answer {
     loop {
         match steps.blocking_recv().expect("a job ends with a reason") {
             Step::Started { cached } => answer.cached = cached,
-            Step::Token(token) => answer.tokens.push(token),
+            Step::Token(token) => answer.tokens.push(token.id),
             Step::Finished(Finish::Length) => return answer,
             Step::Finished(reason) => panic!("it ended with {reason:?} after {answer:?}"),
         }

@@ -18,6 +18,7 @@
 // Register tiles are walked by row and block, which index several arrays alike.
 #![allow(clippy::needless_range_loop)]
 
+pub mod adjust;
 pub mod attention;
 pub mod delta;
 mod float;

@@ -2,6 +2,7 @@
 //! largest logit, and only the buckets in which a limit or the chosen token falls are sorted.
 
 use super::{
+    adjust::{Adjusted, Adjustment},
     level::{Kernel, Level, level},
     math,
     norm::{read, write},
@@ -31,23 +32,41 @@ pub struct Choice {
     pub u: f32,
 }
 
+/// How one row's token is drawn.
+#[derive(Debug, Clone, Copy)]
+pub struct Draw<'a> {
+    pub choice: Choice,
+    /// Changes to single logits before anything else, each id at most once. Ids outside of the vocabulary are left out.
+    pub adjustments: &'a [Adjustment],
+    /// The tokens to choose from, a bit each; `None` is all.
+    pub allowed: Option<&'a [u32]>,
+}
+
+impl From<Choice> for Draw<'_> {
+    fn from(choice: Choice) -> Self {
+        Draw { choice, adjustments: &[], allowed: None }
+    }
+}
+
 /// Buckets for each unit that a scaled logit lies below the largest.
 const RESOLUTION: f32 = 32.0;
 /// Buckets; the last one takes all whose weight is too small to be represented.
 const BUCKETS: usize = 2816;
 
-/// Chooses a token for each row of `logits`, [rows, vocabulary].
+/// Draws a token for each row of `logits`, [rows, vocabulary]; 0 where none is allowed.
 ///
 /// # Panics
 /// If the shapes do not fit or the vocabulary is empty.
-pub fn sample(logits: Rows, choices: &[Choice], out: &mut [u32]) {
+pub fn sample(logits: Rows, draws: &[Draw], out: &mut [u32]) {
     logits.check("logits");
-    assert!(logits.count == choices.len() && logits.count == out.len(), "a choice and a token for each row of logits");
+    assert!(logits.count == draws.len() && logits.count == out.len(), "a choice and a token for each row of logits");
     assert!(logits.width > 0, "an empty vocabulary");
     let tokens = RowsMut::packed(out, 1).share(logits.count, 1, "tokens");
     let level = level();
     pool::run_worth(4 * logits.count * logits.width, logits.count, |row| {
-        let token = one(level, logits.row(row), &choices[row]);
+        let Draw { choice, adjustments, allowed } = &draws[row];
+        let adjusted = Adjusted::of(logits.row(row), adjustments, *allowed);
+        let token = if adjusted.logits.is_empty() { 0 } else { adjusted.id(one(level, &adjusted.logits, choice)) };
         // SAFETY: each row is one task's.
         unsafe { tokens.row(row) }.copy_from_slice(&[token]);
     });
@@ -369,10 +388,24 @@ mod tests {
         *chosen.unwrap_or(&ids[0]) as u32
     }
 
-    fn run(logits: &[f32], choices: &[Choice]) -> Vec<u32> {
-        let mut out = vec![u32::MAX; choices.len()];
-        sample(Rows::packed(logits, logits.len() / choices.len()), choices, &mut out);
+    fn draw(logits: &[f32], draws: &[Draw]) -> Vec<u32> {
+        let mut out = vec![u32::MAX; draws.len()];
+        sample(Rows::packed(logits, logits.len() / draws.len()), draws, &mut out);
         out
+    }
+
+    fn run(logits: &[f32], choices: &[Choice]) -> Vec<u32> {
+        draw(logits, &choices.iter().map(|choice| Draw::from(*choice)).collect::<Vec<_>>())
+    }
+
+    fn random_choice(random: &mut Random) -> Choice {
+        Choice {
+            temperature: [0.0, 0.3, 1.0, 2.0][random.below(4)],
+            top_k: [0, 0, 1, 5, 40, 10_000][random.below(6)],
+            top_p: [1.0, 1.0, 0.9, 0.5, 0.01, 0.0][random.below(6)],
+            min_p: [0.0, 0.0, 0.05, 0.5, 1.0][random.below(5)],
+            u: (random.f32() + 1.0) / 2.0,
+        }
     }
 
     #[test]
@@ -390,20 +423,62 @@ mod tests {
                 logits[0] = f32::NAN;
                 logits[vocabulary / 2] = f32::NEG_INFINITY;
             }
-            let choices: Vec<Choice> = (0..3)
-                .map(|_| Choice {
-                    temperature: [0.0, 0.3, 1.0, 2.0][random.below(4)],
-                    top_k: [0, 0, 1, 5, 40, 10_000][random.below(6)],
-                    top_p: [1.0, 1.0, 0.9, 0.5, 0.01, 0.0][random.below(6)],
-                    min_p: [0.0, 0.0, 0.05, 0.5, 1.0][random.below(5)],
-                    u: (random.f32() + 1.0) / 2.0,
-                })
-                .collect();
+            let choices: Vec<Choice> = (0..3).map(|_| random_choice(&mut random)).collect();
             let rows = logits.chunks(vocabulary).zip(&choices);
             let want: Vec<u32> = rows.map(|(logits, choice)| reference(logits, choice)).collect();
             for level in levels() {
                 assert_eq!(with_level(level, || run(&logits, &choices)), want, "{vocabulary}: {choices:?} {level:?}");
             }
+        }
+    }
+
+    #[test]
+    fn what_is_not_allowed_is_as_if_it_could_not_be() {
+        let mut random = Random::new(72);
+        for round in 0..400 {
+            let vocabulary = [1, 31, 64, 100, 1000, 5003][round % 6];
+            let logits: Vec<f32> = (0..3 * vocabulary).map(|_| (random.f32() * 40.0).round() / 4.0).collect();
+            let choices: Vec<Choice> = (0..3).map(|_| random_choice(&mut random)).collect();
+            let mut ids: Vec<u32> = (0..vocabulary as u32 + 3).filter(|_| random.below(4) == 0).collect();
+            ids.dedup();
+            let adjustments: Vec<Adjustment> = ids
+                .iter()
+                .map(|&id| Adjustment { id, penalty: 1.0 + random.f32() / 2.0, offset: random.f32() })
+                .collect();
+            // The last word may be missing or reach beyond the vocabulary.
+            let dense = [0, 1, 2][random.below(3)];
+            let allowed: Vec<u32> = (0..vocabulary.div_ceil(32))
+                .map(|_| [random.next() as u32, 1 << random.below(32), u32::MAX][dense])
+                .skip(usize::from(vocabulary > 64 && round % 7 == 0))
+                .collect();
+            let allows = |id: usize| allowed.get(id / 32).is_some_and(|word| word >> (id % 32) & 1 == 1);
+            let mut masked = logits.clone();
+            for row in masked.chunks_mut(vocabulary) {
+                for change in adjustments.iter().filter(|change| (change.id as usize) < vocabulary) {
+                    let old = row[change.id as usize];
+                    let scaled = if old > 0.0 { old / change.penalty } else { old * change.penalty };
+                    row[change.id as usize] = scaled + change.offset;
+                }
+                row.iter_mut()
+                    .enumerate()
+                    .filter(|(id, _)| !allows(*id))
+                    .for_each(|(_, logit)| *logit = f32::NEG_INFINITY);
+            }
+            let rows = masked.chunks(vocabulary).zip(&choices);
+            let want: Vec<u32> = rows.map(|(logits, choice)| reference(logits, choice)).collect();
+            let draws = |allowed| {
+                let draw = |choice: &Choice| Draw { choice: *choice, adjustments: &adjustments, allowed };
+                choices.iter().map(draw).collect::<Vec<Draw>>()
+            };
+            for level in levels() {
+                let drawn = with_level(level, || draw(&logits, &draws(Some(&allowed))));
+                assert_eq!(drawn, want, "{vocabulary}: {choices:?} {level:?}");
+            }
+            // Rows beside masked ones draw what they draw alone.
+            let plain = run(&logits[vocabulary..2 * vocabulary], &choices[1..2]);
+            let mut mixed = draws(Some(&allowed));
+            mixed[1] = choices[1].into();
+            assert_eq!(draw(&logits, &mixed)[1], plain[0]);
         }
     }
 
@@ -430,5 +505,9 @@ mod tests {
         assert_eq!(run(&[0.0, -200.0, f32::NAN], &[sampled]), [0]);
         assert_eq!(run(&[5.0, 7.0, 7.0, f32::NAN], &[Choice { temperature: 0.0, ..sampled }]), [1]);
         assert_eq!(run(&[5.0, 5.0], &[Choice { temperature: f32::INFINITY, ..sampled }]), [1]);
+        let allowing = |words: &'static [u32]| [Draw { allowed: Some(words), ..sampled.into() }];
+        assert_eq!(draw(&[1.0, f32::NAN, f32::NEG_INFINITY], &allowing(&[6])), [1], "the first of those allowed");
+        assert_eq!(draw(&[1.0, 2.0], &allowing(&[12])), [0], "none is allowed");
+        assert_eq!(draw(&[1.0, 2.0], &allowing(&[])), [0]);
     }
 }

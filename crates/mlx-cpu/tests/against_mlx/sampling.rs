@@ -20,6 +20,8 @@ fn sampling() {
             adjustments: (0..random.below(3))
                 .map(|id| mlx_cpu::Adjustment { id: id as u32, penalty: 1.3, offset: 2.0 })
                 .collect(),
+            allowed: (round % 2 == 1)
+                .then(|| (0..13).map(|_| 1 | 1 << random.below(32) | random.below(1 << 30) as u32).collect()),
         };
         let expected = drawn(&values(&logits), &row);
         let token = mlx_cpu::sample(&logits, vec![row.clone()]).expect("a draw");
@@ -38,12 +40,14 @@ fn drawn(logits: &[f32], row: &mlx_cpu::Sample) -> Vec<u32> {
         let logit = &mut logits[change.id as usize];
         *logit = if *logit > 0.0 { *logit / change.penalty } else { *logit * change.penalty } + change.offset;
     }
-    let mut order: Vec<usize> = (0..logits.len()).collect();
+    let allows = |id: usize| row.allowed.as_ref().is_none_or(|words| words[id / 32] >> (id % 32) & 1 == 1);
+    let mut order: Vec<usize> = (0..logits.len()).filter(|&id| allows(id)).collect();
     order.sort_by(|&a, &b| logits[b].total_cmp(&logits[a]).then(a.cmp(&b)));
     if row.temperature == 0.0 {
         return vec![order[0] as u32];
     }
-    let scaled: Vec<f32> = logits.iter().map(|logit| logit / row.temperature).collect();
+    let scaled = logits.iter().enumerate().map(|(id, logit)| if allows(id) { *logit } else { f32::NEG_INFINITY });
+    let scaled: Vec<f32> = scaled.map(|logit| logit / row.temperature).collect();
     let mass = ops::softmax_axis(Array::from_slice(&scaled, &[scaled.len() as i32]), 0, true).expect("softmax");
     let mass: Vec<f64> = values(&mass).into_iter().map(f64::from).collect();
     if row.top_k > 0 {

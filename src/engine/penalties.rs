@@ -1,0 +1,141 @@
+//! What penalties and biases do to single logits before a token is drawn. Made anew for every token, as a function of
+//! prompt and answer alone, so it has to be quick: a pass over the tokens, no ordered map.
+
+use std::sync::Arc;
+
+use super::{Draw, TokenSet};
+
+/// A logit becomes (logit / penalty if it is positive, else logit * penalty) + offset.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Adjustment {
+    pub id: u32,
+    pub penalty: f32,
+    pub offset: f32,
+}
+
+/// "Don't repeat yourself" (p-e-w, text-generation-webui #5677): the token that would make the text's end repeat
+/// `n >= allowed_length` tokens of what stands earlier loses `multiplier * base ^ (n - allowed_length)`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Dry {
+    pub multiplier: f32,
+    pub base: f32,
+    pub allowed_length: usize,
+    /// How many of the last tokens of prompt and answer are looked at; `None` is all.
+    pub range: Option<usize>,
+    /// No repetition reaches across these, and they are not penalised.
+    pub breakers: Arc<TokenSet>,
+}
+
+impl Draw<'_> {
+    /// The changes to single logits, each id once. None for most requests.
+    pub fn adjustments(&self) -> Vec<Adjustment> {
+        let sampling = self.sampling;
+        let repeats = sampling.repetition_penalty != 1.0;
+        let counts = sampling.presence_penalty != 0.0 || sampling.frequency_penalty != 0.0;
+        let dry = sampling.dry.as_ref().map(|dry| self.dry(dry)).unwrap_or_default();
+        let prompt = if repeats { self.prompt } else { &[] };
+        let answer = if repeats || counts { self.answer } else { &[] };
+        let offsets = dry.iter().map(|(id, loss)| (*id, -loss)).chain(sampling.logit_bias.iter().copied());
+        let biased = offsets.clone().map(|(id, _)| id);
+        let mut adjustments = Adjustments::over(prompt.iter().chain(answer).copied().chain(biased));
+        if repeats {
+            for &id in prompt.iter().chain(answer) {
+                adjustments.at(id).penalty = sampling.repetition_penalty;
+            }
+        }
+        if counts {
+            for &id in answer {
+                let times = adjustments.count(id);
+                let first = if times == 1 { sampling.presence_penalty } else { 0.0 };
+                adjustments.at(id).offset -= first + sampling.frequency_penalty;
+            }
+        }
+        offsets.for_each(|(id, offset)| adjustments.at(id).offset += offset);
+        adjustments.list
+    }
+
+    /// The tokens that DRY penalises and what they lose, each once.
+    fn dry(&self, dry: &Dry) -> Vec<(u32, f32)> {
+        if dry.multiplier == 0.0 {
+            return Vec::new();
+        }
+        let range = dry.range.unwrap_or(usize::MAX);
+        // The last token first: what a match follows is then what begins the list.
+        let text: Vec<u32> = self.answer.iter().rev().chain(self.prompt.iter().rev()).take(range).copied().collect();
+        let unbroken = text.iter().position(|id| dry.breakers.contains(*id)).unwrap_or(text.len());
+        if unbroken < dry.allowed_length.max(1) {
+            return Vec::new();
+        }
+        let mut longest: Vec<(u32, usize)> = Vec::new();
+        for (at, length) in matches(&text).into_iter().enumerate().skip(1) {
+            // What stood after the earlier occurrence.
+            let (next, length) = (text[at - 1], length.min(unbroken));
+            if length >= dry.allowed_length.max(1) && !dry.breakers.contains(next) {
+                longest.push((next, length));
+            }
+        }
+        // Of several occurrences before the same token the longest counts.
+        longest.sort_unstable_by(|a, b| a.0.cmp(&b.0).then(b.1.cmp(&a.1)));
+        longest.dedup_by_key(|(id, _)| *id);
+        let loss = |length: usize| {
+            let exponent = i32::try_from(length - dry.allowed_length.min(length)).unwrap_or(i32::MAX);
+            (dry.multiplier * dry.base.powi(exponent)).min(f32::MAX)
+        };
+        longest.into_iter().map(|(id, length)| (id, loss(length))).collect()
+    }
+}
+
+/// For each place, how many tokens from there on are those that the list begins with: the Z algorithm (Gusfield 1997),
+/// which looks at every token a constant number of times.
+fn matches(tokens: &[u32]) -> Vec<usize> {
+    let mut lengths = vec![0; tokens.len()];
+    // The match that reaches furthest: tokens[start..end] is tokens[..end - start].
+    let (mut start, mut end) = (0, 0);
+    for at in 1..tokens.len() {
+        let mut length = if at < end { lengths[at - start].min(end - at) } else { 0 };
+        while at + length < tokens.len() && tokens[length] == tokens[at + length] {
+            length += 1;
+        }
+        if at + length > end {
+            (start, end) = (at, at + length);
+        }
+        lengths[at] = length;
+    }
+    lengths
+}
+
+/// Adjustments in the making, found by id through a table as wide as the greatest of them.
+struct Adjustments {
+    list: Vec<Adjustment>,
+    /// Place in the list plus 1; 0 is none.
+    places: Vec<u32>,
+    counts: Vec<u32>,
+}
+
+impl Adjustments {
+    fn over(ids: impl Iterator<Item = u32>) -> Adjustments {
+        let width = ids.max().map_or(0, |greatest| greatest as usize + 1);
+        Adjustments { list: Vec::new(), places: vec![0; width], counts: Vec::new() }
+    }
+
+    fn at(&mut self, id: u32) -> &mut Adjustment {
+        let place = &mut self.places[id as usize];
+        if *place == 0 {
+            self.list.push(Adjustment { id, penalty: 1.0, offset: 0.0 });
+            *place = self.list.len() as u32;
+        }
+        &mut self.list[*place as usize - 1]
+    }
+
+    /// How often it has been counted, this time included.
+    fn count(&mut self, id: u32) -> u32 {
+        self.at(id);
+        let place = self.places[id as usize] as usize - 1;
+        self.counts.resize(self.list.len(), 0);
+        self.counts[place] += 1;
+        self.counts[place]
+    }
+}
+
+#[cfg(test)]
+mod tests;
