@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use super::super::{
-    Event, Finished, Format, Logprob, Message, Reason, Role,
+    Event, Finished, Format, Logprob, Message, Reason, Role, Tool, ToolChoice, ToolEvent,
     tokenizer::tests::{byte_level, load},
 };
 use super::*;
 use crate::engine::{
-    Limits,
+    Advice, Limits,
     scripted::{Log, Script, Scripted},
 };
 
@@ -112,8 +112,9 @@ fn guided(format: Format, logprobs: Option<usize>) -> (String, Vec<Logprob>, Rea
     let model = Model::new(load(byte_level("smollm")), Some(template), Overrides::default(), vec![1], engine);
     let request = Request { format, logprobs, max_tokens: Some(14), ..ask("hi") };
     let (mut events, mut text, mut told) = (model.generate(&request).unwrap(), String::new(), Vec::new());
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     loop {
-        match events.blocking_next().unwrap() {
+        match runtime.block_on(events.next()).unwrap().1 {
             Event::Started { .. } => {}
             Event::Text(part) => text.push_str(&part),
             Event::Logprob(logprob) => told.push(logprob),
@@ -153,6 +154,121 @@ fn a_recommendation_fills_what_the_checkpoint_leaves_open() {
     let temperature = |t| Overrides { temperature: Some(t), ..Overrides::default() };
     model.recommend(&temperature(0.2));
     model.recommend(&Overrides { top_k: Some(7), ..temperature(0.9) });
-    let sampling = sampling::resolve(&Overrides::default(), &model.defaults, 261).unwrap();
+    let sampling =
+        sampling::resolve(&Overrides::default(), &model.defaults, &model.tokenizer, &model.breakers).unwrap();
     assert_eq!((sampling.temperature, sampling.top_k, sampling.top_p), (0.2, 7, 1.0));
+}
+
+/// All that the answers to a request consist of: text, calls' names and arguments, and how each ended.
+fn answers(model: &Model, request: &Request) -> Vec<(String, Vec<(String, String)>, Reason)> {
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let mut events = model.generate(request).unwrap();
+    let mut found = vec![(String::new(), Vec::new(), Reason::Closing); events.count()];
+    while let Some((answer, event)) = runtime.block_on(events.next()) {
+        let (text, calls, reason) = &mut found[answer];
+        match event {
+            Event::Text(part) => text.push_str(&part),
+            Event::ToolCall(ToolEvent::Begun { name, .. }) => calls.push((name, String::new())),
+            Event::ToolCall(ToolEvent::Arguments { index, fragment }) => calls[index].1.push_str(&fragment),
+            Event::Finished(finished) => *reason = finished.reason,
+            _ => {}
+        }
+    }
+    found
+}
+
+/// A model of 4096 tokens of context that draws by hash, of single bytes.
+fn hashing() -> Model {
+    let script = Script { vocabulary: 261, context: 4096, ..Script::default() };
+    let engine = Engine::start(Limits::default(), move || Ok::<_, String>(Scripted(script))).unwrap();
+    let template = "{% for message in messages %}{{ message.content }}{% endfor %}";
+    let template = Template::new(template.to_owned(), None, None).unwrap();
+    let mut model = Model::new(load(byte_level("smollm")), Some(template), Overrides::default(), vec![1], engine);
+    model.speak(DIALECTS.iter().find(|dialect| dialect.name == "hermes").unwrap());
+    model
+}
+
+fn tool(name: &str, strict: bool) -> Tool {
+    let parameters = serde_json::json!({"type": "object", "properties": {"x": {"enum": ["a", "b"]}}, "required": ["x"],
+        "additionalProperties": false});
+    Tool { name: name.to_owned(), parameters, strict, definition: serde_json::Map::new() }
+}
+
+#[test]
+fn a_required_call_is_made() {
+    let model = hashing();
+    let tools = vec![tool("f", false), tool("g", false)];
+    let request = Request { tools, tool_choice: ToolChoice::Required, max_tokens: Some(3000), ..ask("hi") };
+    for content in ["a", "b", "c", "d"] {
+        let messages = vec![Message::new(Role::User, content)];
+        let (text, calls, reason) =
+            answers(&model, &Request { messages: messages.clone(), ..request.clone() }).remove(0);
+        assert_eq!((text.as_str(), calls.len(), reason), ("", 1, Reason::ToolCalls));
+        assert!(["{\"x\":\"a\"}", "{\"x\":\"b\"}"].contains(&calls[0].1.as_str()), "{calls:?}");
+        let tool_choice = ToolChoice::Named("g".into());
+        let (_, calls, _) = answers(&model, &Request { messages, tool_choice, ..request.clone() }).remove(0);
+        assert_eq!(calls[0].0, "g");
+    }
+}
+
+#[test]
+fn an_answer_is_its_format_or_a_call() {
+    let model = hashing();
+    let request = Request {
+        tools: vec![tool("f", false)],
+        format: Format::Choice(vec!["yes".into(), "no".into()]),
+        max_tokens: Some(300),
+        ..ask("")
+    };
+    let mut seen = [0, 0];
+    for content in 0..20 {
+        let messages = vec![Message::new(Role::User, format!("hi {content}"))];
+        let (text, calls, _) = answers(&model, &Request { messages, ..request.clone() }).remove(0);
+        assert!(calls.len() == 1 && text.is_empty() || calls.is_empty() && (text == "yes" || text == "no"), "{text}");
+        seen[calls.len()] += 1;
+    }
+    assert!(seen[0] > 0 && seen[1] > 0, "{seen:?}");
+    let required = Request { tool_choice: ToolChoice::Required, ..request };
+    assert!(matches!(model.generate(&required), Err(Error::Request { field: "response_format", .. })));
+}
+
+/// With strict tools, what comes after the mark of a call is a call; text without it is free.
+#[test]
+fn strict_arguments_are_held_to_beside_free_text() {
+    let contract = |strict: bool| {
+        let model = hashing();
+        let request = Request { tools: vec![tool("f", strict)], ..ask("hi") };
+        let prompt = model.prompt(&request).unwrap();
+        contract::of(&request, &prompt, &model).unwrap().guide(&model).unwrap()
+    };
+    assert!(contract(false).is_none());
+    let allowed = |text: &str| {
+        let mut guide = contract(true).unwrap();
+        let mut taken = Vec::new();
+        for byte in text.bytes() {
+            match guide.advise(&taken).unwrap() {
+                Advice::Mask(mask) if !mask.contains(3 + u32::from(byte)) => return false,
+                Advice::Force(forced) if forced[0] != 3 + u32::from(byte) => return false,
+                Advice::End => return false,
+                _ => taken = vec![3 + u32::from(byte)],
+            }
+        }
+        true
+    };
+    assert!(allowed("Any text, <b>even</b> <tool_cal"));
+    assert!(allowed("Look: <tool_call>\n{\"name\": \"f\", \"arguments\": {\"x\": \"a\"}}\n</tool_call>"));
+    assert!(!allowed("<tool_call>\n{\"name\": \"f\", \"arguments\": {\"x\": \"c\""));
+    assert!(!allowed("<tool_call>\n{\"name\": \"h\""));
+    assert!(!allowed("<tool_call> is a tag"));
+}
+
+#[test]
+fn several_answers() {
+    let model = hashing();
+    let request = Request { answers: 3, max_tokens: Some(5), ..ask("hi") };
+    let found = answers(&model, &request);
+    assert_eq!(found.len(), 3);
+    let one = answers(&model, &Request { answers: 1, ..request }).remove(0);
+    assert_eq!(found[0], one);
+    assert_eq!((seed(5, 0), seed(5, 1) == seed(5, 2)), (5, false));
 }
