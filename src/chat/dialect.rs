@@ -6,6 +6,7 @@ use super::{
 };
 
 mod table;
+mod tagged;
 
 pub use table::DIALECTS;
 

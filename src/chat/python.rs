@@ -109,6 +109,41 @@ impl Writer<'_> {
     }
 }
 
+/// A value as Python's `repr` writes it.
+pub(super) fn repr(value: &Value) -> String {
+    match value {
+        Value::Null => "None".to_owned(),
+        Value::Bool(true) => "True".to_owned(),
+        Value::Bool(false) => "False".to_owned(),
+        Value::Number(_) => Dumps::default().write(value),
+        Value::String(text) => repr_text(text),
+        Value::Array(items) => format!("[{}]", items.iter().map(repr).collect::<Vec<_>>().join(", ")),
+        Value::Object(map) => {
+            let entry = |(key, value): (&String, &Value)| format!("{}: {}", repr_text(key), repr(value));
+            format!("{{{}}}", map.iter().map(entry).collect::<Vec<_>>().join(", "))
+        }
+    }
+}
+
+/// Single quotes, or double ones where only that spares an escape.
+fn repr_text(text: &str) -> String {
+    let quote = if text.contains('\'') && !text.contains('"') { '"' } else { '\'' };
+    let mut out = String::from(quote);
+    for char in text.chars() {
+        match char {
+            '\n' => out.push_str("\\n"),
+            '\r' => out.push_str("\\r"),
+            '\t' => out.push_str("\\t"),
+            '\\' => out.push_str("\\\\"),
+            char if char == quote => out.extend(['\\', char]),
+            char if char.is_control() => out.push_str(&format!("\\x{:02x}", u32::from(char))),
+            char => out.push(char),
+        }
+    }
+    out.push(quote);
+    out
+}
+
 /// A float as Python writes it: the shortest digits that read back the same, with an exponent below 1e-4 and from
 /// 1e16 on.
 fn float_repr(float: f64) -> String {
@@ -144,6 +179,13 @@ mod tests {
             Dumps { separators: Some((",".into(), ":".into())), ensure_ascii: true, ..Dumps::default() },
             "{\"b\":[1,2.0,true,null],\"a\":{\"\\u00e9\\\"\\n\":\"\\ud83d\\ude00\"},\"e\":[],\"o\":{}}",
         );
+    }
+
+    /// As CPython prints them.
+    #[test]
+    fn reprs() {
+        let value = json!({"a": ["it's", "\"", "'\"", "\n\t\\é", true, null, 1.5, 2], "o": {}});
+        assert_eq!(repr(&value), r#"{'a': ["it's", '"', '\'"', '\n\t\\é', True, None, 1.5, 2], 'o': {}}"#);
     }
 
     /// As CPython's `repr` prints them.

@@ -11,6 +11,11 @@ use super::{
     tools::{Calls, Format, Region},
 };
 
+mod actions;
+mod messages;
+
+pub use messages::{Kind, Messages};
+
 /// Bytes at the end of a cut answer that may be nothing but the markup that closes a call.
 const CLOSING: usize = 96;
 

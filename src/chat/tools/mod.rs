@@ -12,19 +12,71 @@ use serde_json::Value;
 use super::{Tool, input::Input, json, output::Output, request::ToolCall, schema::Shape};
 
 mod arguments;
+mod deepseek_v32;
+mod deepseek_v4;
+mod gemma4;
+mod glm;
+mod glm47;
 mod hermes;
+mod hunyuan;
+mod inkling;
+mod k2_horizon;
+mod kimi_k3;
+mod laguna;
+mod lfm2;
+mod ling;
+mod minicpm;
+mod minimax;
+mod minimax_m3;
+mod muse;
+mod nemotron;
 mod nesting;
+mod notation;
 mod object;
+mod pairs;
 mod pythonic;
 mod qwen_xml;
+mod reka;
 mod rules;
+mod seed_oss;
+mod spelling;
+mod statement;
+mod step3p5;
+mod tagged;
+mod tool_code;
+mod ui_tars;
+mod values;
 
 pub use arguments::Arguments;
+pub use deepseek_v4::FORMAT as DEEPSEEK_V4;
+pub use deepseek_v32::FORMAT as DEEPSEEK_V32;
+pub use gemma4::FORMAT as GEMMA4;
+pub use glm::FORMAT as GLM;
+pub use glm47::FORMAT as GLM47;
 pub use hermes::FORMAT as HERMES;
+pub use hunyuan::FORMAT as HUNYUAN;
+pub use inkling::FORMAT as INKLING;
+pub use k2_horizon::FORMAT as K2_HORIZON;
+pub use kimi_k3::FORMAT as KIMI_K3;
+pub use laguna::FORMAT as LAGUNA;
+pub use lfm2::FORMAT as LFM2;
+pub use ling::FORMAT as LING;
+pub use minicpm::FORMAT as MINICPM;
+pub use minimax::FORMAT as MINIMAX;
+pub use minimax_m3::FORMAT as MINIMAX_M3;
+pub use muse::FORMAT as MUSE;
+pub use nemotron::FORMAT as NEMOTRON;
 use nesting::Nesting;
+use notation::Notation;
 pub use pythonic::FORMAT as PYTHONIC;
 pub use qwen_xml::FORMAT as QWEN_XML;
+pub use reka::FORMAT as REKA;
 pub use rules::Rules;
+pub use seed_oss::FORMAT as SEED_OSS;
+use spelling::Spelling;
+pub use step3p5::FORMAT as STEP3P5;
+pub use tool_code::FORMAT as TOOL_CODE;
+pub use ui_tars::FORMAT as UI_TARS;
 
 /// One family's way to write calls.
 pub struct Format {
@@ -52,7 +104,33 @@ pub struct Envelope {
 }
 
 /// All formats there are.
-pub const FORMATS: &[&Format] = &[&HERMES, &QWEN_XML, &PYTHONIC];
+pub const FORMATS: &[&Format] = &[
+    &HERMES,
+    &QWEN_XML,
+    &PYTHONIC,
+    &DEEPSEEK_V32,
+    &DEEPSEEK_V4,
+    &GEMMA4,
+    &GLM,
+    &GLM47,
+    &HUNYUAN,
+    &INKLING,
+    &K2_HORIZON,
+    &KIMI_K3,
+    &LAGUNA,
+    &LFM2,
+    &LING,
+    &MINICPM,
+    &MINIMAX,
+    &MINIMAX_M3,
+    &MUSE,
+    &NEMOTRON,
+    &REKA,
+    &SEED_OSS,
+    &STEP3P5,
+    &TOOL_CODE,
+    &UI_TARS,
+];
 
 /// The text at hand is no call. What was read of it since the last call is text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,7 +1,5 @@
 //! Every format's grammar, as llguidance reads it: it accepts what the format writes, and nothing cut.
 
-use std::sync::Arc;
-
 use llguidance::{Matcher, ParserFactory, api::TopLevelGrammar, toktrie::ApproximateTokEnv};
 
 use super::*;
