@@ -150,30 +150,20 @@ fn in_tools(error: Error) -> Error {
 
 /// How the answer's thought is guided: where it ends, so that a grammar holds only behind it, and when it must.
 fn thinking(request: &Request, prompt: &Prompt, model: &Model, held: bool) -> Result<Option<Thinking>, Error> {
-    let mut budget = request.thinking.budget;
+    let Some(Tags { open, close, .. }) = model.dialect().reasoning.as_ref().filter(|_| thinks(prompt, model)) else {
+        return no_thoughts(request).map(|()| None);
+    };
     let begun = prompt.starts == Cut::Reasoning;
-    if begun && request.thinking.enabled == Some(false) {
+    let budget = match request.thinking.enabled {
         // The template has no switch for it: the thought ends at once.
-        budget = Some(0);
-    }
-    let Some(Tags { open, close, .. }) = &model.dialect().reasoning else {
-        return match budget {
-            Some(_) => Err(Error::Request {
-                field: "thinking_budget",
-                message: "this model does not think between marks that a budget could end; leave it out".to_owned(),
-            }),
-            None => Ok(None),
-        };
+        Some(false) if begun => Some(0),
+        _ => request.thinking.budget,
     };
     if !held && budget.is_none() {
         return Ok(None);
     }
     // A model that begins its thoughts itself is made to, so that nobody has to guess whether it will.
-    let begins = !begun
-        && request.thinking.enabled != Some(false)
-        && model
-            .template()
-            .is_some_and(|template| open.first().is_some_and(|mark| template.mentions(mark)) && !prompt.ends_thought);
+    let begins = !begun && !prompt.ends_thought && request.thinking.enabled != Some(false);
     if !begun && !begins {
         return Ok(None);
     }
@@ -181,4 +171,25 @@ fn thinking(request: &Request, prompt: &Prompt, model: &Model, held: bool) -> Re
     let opening = if begins { format!("{}\n", open[0]) } else { String::new() };
     let closing = format!("\n{mark}\n\n");
     Ok(Some(Thinking { opening, mark, closing, budget }))
+}
+
+/// Whether the model thinks at all, as far as its template and this prompt tell.
+fn thinks(prompt: &Prompt, model: &Model) -> bool {
+    let marks = model.dialect().reasoning.iter().flat_map(|tags| tags.open.first());
+    let mentions = |mark| model.template().is_some_and(|template| template.mentions(mark));
+    prompt.starts == Cut::Reasoning || marks.into_iter().any(mentions)
+}
+
+/// Refuses wishes about thoughts that a model without any cannot fulfil.
+fn no_thoughts(request: &Request) -> Result<(), Error> {
+    let super::Thinking { enabled, effort, budget } = &request.thinking;
+    let wish = match (enabled, effort.as_deref(), budget) {
+        (Some(true), ..) => "enable_thinking",
+        (_, Some(effort), _) if effort != "none" => "reasoning_effort",
+        (_, _, Some(1..)) => "thinking_budget",
+        _ => return Ok(()),
+    };
+    let message =
+        "this model does not think, or not so that mettle can tell its thoughts from its answer; leave this out";
+    Err(Error::Request { field: wish, message: message.to_owned() })
 }

@@ -8,6 +8,7 @@ use super::{
 
 mod choose;
 mod table;
+mod tagged;
 
 pub use choose::{Choice, Names, choose};
 pub use table::DIALECTS;

@@ -302,7 +302,7 @@ impl Text {
     }
 
     /// How much text stands before the first mark or before what may become one, and which.
-    fn find(&self, marks: &[&str]) -> (usize, Found) {
+    fn find(&mut self, marks: &[&str]) -> (usize, Found) {
         let rest = self.rest();
         let first = marks.iter().enumerate().filter_map(|(index, mark)| {
             let mut places = rest.match_indices(mark).map(|(at, _)| at);
@@ -312,6 +312,10 @@ impl Text {
         match (first, undecided(rest, marks)) {
             // A longer mark may be on its way at the same place or before.
             (Some((at, _, _)), Some(maybe)) if maybe <= at && !self.ended => (maybe, Found::Undecided),
+            (Some((at, _, index)), Some(maybe)) if maybe <= at => {
+                self.met_end = true;
+                (at, Found::Mark(index))
+            }
             (Some((at, _, index)), _) => (at, Found::Mark(index)),
             (None, Some(maybe)) => (maybe, Found::Undecided),
             (None, None) => (rest.len(), Found::Undecided),

@@ -39,6 +39,8 @@ enum Place {
     Item,
     /// Between the parentheses of a call in a list of calls, as Python writes it.
     Argument,
+    /// Between the parentheses of a call that ends with its line.
+    Statement,
     Alone,
 }
 
@@ -80,6 +82,11 @@ pub async fn copy(input: &Input, shape: &Shape, sink: &mut dyn Sink) -> Result<(
 /// [`copy`] of an argument between the parentheses of a call, as Python writes it.
 pub async fn argument(input: &Input, shape: &Shape, sink: &mut dyn Sink) -> Result<(), NotJson> {
     value(input, shape, sink, Place::Argument, 0).await
+}
+
+/// [`copy`] of an argument between the parentheses of a call that ends with its line.
+pub async fn statement(input: &Input, shape: &Shape, sink: &mut dyn Sink) -> Result<(), NotJson> {
+    value(input, shape, sink, Place::Statement, 0).await
 }
 
 fn value<'a>(
@@ -231,7 +238,7 @@ fn number(word: &str) -> Option<String> {
 async fn string(input: &Input, sink: &mut dyn Sink, place: Place) -> Result<(), NotJson> {
     let quote = input.next().await.ok_or(NotJson)?;
     let two = String::from_iter([quote, quote]);
-    let triple = place == Place::Argument && input.eat(&two).await;
+    let triple = matches!(place, Place::Argument | Place::Statement) && input.eat(&two).await;
     sink.json("\"");
     loop {
         let plain = |char: char| char != quote && char != '\\' && char != '"' && char >= ' ';
@@ -285,7 +292,8 @@ async fn ends(input: &Input, place: Place) -> Option<bool> {
         (Place::Member, '}') | (Place::Item, ']' | ',') => true,
         (Place::Member, ',') => matches!(input.peek_after(after).await?.0, '"' | '\'' | '}'),
         (Place::Argument, ')') => ends_call(input, after).await?,
-        (Place::Argument, ',') => begins_argument(input, after).await?,
+        (Place::Statement, ')') => input.peek_at(after).await.is_none_or(|char| "\n\r)`;".contains(char)),
+        (Place::Argument | Place::Statement, ',') => begins_argument(input, after).await?,
         _ => false,
     })
 }

@@ -148,6 +148,41 @@ fn without_json(what: &str) -> Error {
     Error::new(ErrorKind::BadSerialization, format!("{what} has no JSON"))
 }
 
+/// A value as Python's `repr` writes it.
+pub(super) fn repr(value: &serde_json::Value) -> String {
+    match value {
+        serde_json::Value::Null => "None".to_owned(),
+        serde_json::Value::Bool(true) => "True".to_owned(),
+        serde_json::Value::Bool(false) => "False".to_owned(),
+        serde_json::Value::Number(_) => dumps(value),
+        serde_json::Value::String(text) => repr_text(text),
+        serde_json::Value::Array(items) => format!("[{}]", items.iter().map(repr).collect::<Vec<_>>().join(", ")),
+        serde_json::Value::Object(map) => {
+            let entry = |(key, value): (&String, &serde_json::Value)| format!("{}: {}", repr_text(key), repr(value));
+            format!("{{{}}}", map.iter().map(entry).collect::<Vec<_>>().join(", "))
+        }
+    }
+}
+
+/// Single quotes, or double ones where only that spares an escape.
+fn repr_text(text: &str) -> String {
+    let quote = if text.contains('\'') && !text.contains('"') { '"' } else { '\'' };
+    let mut out = String::from(quote);
+    for char in text.chars() {
+        match char {
+            '\n' => out.push_str("\\n"),
+            '\r' => out.push_str("\\r"),
+            '\t' => out.push_str("\\t"),
+            '\\' => out.push_str("\\\\"),
+            char if char == quote => out.extend(['\\', char]),
+            char if char.is_control() => out.push_str(&format!("\\x{:02x}", u32::from(char))),
+            char => out.push(char),
+        }
+    }
+    out.push(quote);
+    out
+}
+
 /// A float as Python writes it: the shortest digits that read back the same, with an exponent below 1e-4 and from
 /// 1e16 on.
 pub(super) fn float_repr(float: f64) -> String {
@@ -199,6 +234,13 @@ mod tests {
             Dumps { separators: Some((",".into(), ":".into())), ensure_ascii: true, ..Dumps::default() },
             "{\"b\":[1,2.0,true,null],\"a\":{\"\\u00e9\\\"\\n\":\"\\ud83d\\ude00\"},\"e\":[],\"o\":{}}",
         );
+    }
+
+    /// As CPython prints them.
+    #[test]
+    fn reprs() {
+        let value = json!({"a": ["it's", "\"", "'\"", "\n\t\\é", true, null, 1.5, 2], "o": {}});
+        assert_eq!(repr(&value), r#"{'a': ["it's", '"', '\'"', '\n\t\\é', True, None, 1.5, 2], 'o': {}}"#);
     }
 
     /// As CPython's `repr` prints them.

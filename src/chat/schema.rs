@@ -202,6 +202,11 @@ impl Shape {
         }
     }
 
+    /// What a model meant that wrote `text` and says that it is a value, no string.
+    pub fn read_value(&self, text: &str) -> Value {
+        literal(text).map_or_else(|| Value::String(text.to_owned()), |value| self.fit(value))
+    }
+
     /// A value as this shape wants it: numbers written as strings become numbers, and the other way round, all the
     /// way down. What does not fit stays as it is.
     pub fn fit(&self, value: Value) -> Value {

@@ -11,8 +11,12 @@ use super::{
     tools::{Calls, Format, Region},
 };
 
+mod actions;
 mod channels;
+mod messages;
 mod recipients;
+
+pub use messages::{Kind, Messages};
 
 /// Bytes at the end of a cut answer that may be nothing but the markup that closes a call.
 const CLOSING: usize = 96;

@@ -1,13 +1,13 @@
 //! All dialects, the more specific before the more general.
 
-use super::{CallIds, Dialect, Tags};
+use super::{CallIds, Dialect, Tags, tagged};
 use crate::chat::{
     split::{Answer, Style},
     tools,
 };
 
 /// The tags that most families think between.
-const THINK: Tags = Tags { open: &["<think>"], close: &["</think>"], always: false, calls_inside: true };
+pub(super) const THINK: Tags = Tags { open: &["<think>"], close: &["</think>"], always: false, calls_inside: true };
 
 /// A dialect of marks, for rows to begin with.
 const MARKS: Dialect = Dialect {
@@ -32,6 +32,30 @@ static GIGACHAT: Style = Style { reopens: false, drops: &["<|message_sep|>"], en
 static APRIEL: Style = Style { reopens: false, drops: &["[END FINAL RESPONSE]", "<|end|>"], ends: &[] };
 
 pub const DIALECTS: &[Dialect] = &[
+    tagged::KIMI_K3,
+    tagged::K2_HORIZON,
+    tagged::HUNYUAN,
+    tagged::MINIMAX_M3,
+    tagged::MINIMAX,
+    tagged::DEEPSEEK_V32,
+    tagged::DEEPSEEK_V4,
+    tagged::GEMMA4,
+    tagged::GEMMA,
+    tagged::SEED_OSS,
+    tagged::MUSE,
+    tagged::INKLING,
+    tagged::GLM47,
+    tagged::GLM,
+    tagged::LAGUNA_XS,
+    tagged::LAGUNA,
+    tagged::SPARK,
+    tagged::LING,
+    tagged::MINICPM,
+    tagged::NEMOTRON,
+    tagged::STEP3P5,
+    tagged::LFM2,
+    tagged::REKA,
+    tagged::UI_TARS,
     Dialect {
         name: "harmony",
         model_types: &["gpt_oss"],
@@ -285,6 +309,16 @@ pub const DIALECTS: &[Dialect] = &[
             calls_inside: true,
         }),
         tools: &[
+            // What it is made to write; the others are read.
+            &tools::HERMES,
+            &tools::QWEN_XML,
+            &tools::GLM47,
+            &tools::DEEPSEEK_V32,
+            &tools::DEEPSEEK_V4,
+            &tools::GEMMA4,
+            &tools::MINIMAX,
+            &tools::SEED_OSS,
+            &tools::LFM2,
             &tools::KIMI,
             &tools::DEEPSEEK_V31,
             &tools::SOLAR,
@@ -295,8 +329,6 @@ pub const DIALECTS: &[Dialect] = &[
             &tools::NEMOTRON_NANO,
             &tools::APRIEL,
             &tools::GRANITE,
-            &tools::HERMES,
-            &tools::QWEN_XML,
             &tools::FUNCTION_TAG,
             &tools::CALLING_TOOL,
             &tools::LLAMA,

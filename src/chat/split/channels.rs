@@ -35,7 +35,7 @@ impl Answer {
             while let Some(mark) = next {
                 let header = if ENDS.contains(&mark) { None } else { self.header(mark).await };
                 next = match header {
-                    Some(header) => self.message(header).await,
+                    Some(header) => self.message_of(header).await,
                     None => {
                         self.output.enter(Cut::Text);
                         self.words().await
@@ -66,7 +66,7 @@ impl Answer {
     }
 
     /// A message, and what follows it up to the next mark.
-    async fn message(&self, header: Header) -> Option<&'static str> {
+    async fn message_of(&self, header: Header) -> Option<&'static str> {
         let phase = if header.channel == "analysis" { Cut::Reasoning } else { Cut::Text };
         let region = Region::new(self.input.clone(), 0, self.calls.clone());
         match header.recipient.filter(|name| region.declares(name)) {

@@ -82,6 +82,14 @@ impl Arguments {
         Ok(json::argument(&input, &shape, self).await?)
     }
 
+    /// [`Arguments::argument`] of a call that ends with its line.
+    pub async fn statement(&mut self, name: &str) -> Result<(), NotACall> {
+        let input = self.region.input.clone();
+        let shape = self.shape.member(name);
+        self.key(name);
+        Ok(json::statement(&input, &shape, self).await?)
+    }
+
     /// One argument, as the text up to the first of these marks, which is taken too; its index is returned. A string
     /// streams; anything else is read by its schema once it is complete. `trim` takes one newline off both ends.
     pub async fn text(&mut self, name: &str, marks: &[&str], trim: bool) -> Result<usize, NotACall> {
@@ -95,6 +103,25 @@ impl Arguments {
         let value = shape.read(text);
         self.member(name, &value);
         Ok(mark)
+    }
+
+    /// [`Arguments::text`] where the model says whether it writes a string or another value's JSON.
+    pub async fn stated(&mut self, name: &str, marks: &[&str], is_string: bool) -> Result<usize, NotACall> {
+        let input = self.region.input.clone();
+        let shape = self.shape.member(name);
+        if is_string && shape.types().is_none_or(Types::only_string) {
+            return self.stream(&input, name, marks, false).await;
+        }
+        let (text, mark) = input.text_until(marks).await.ok_or(NotACall)?;
+        let value = if is_string { shape.read(&text) } else { shape.read_value(&text) };
+        self.member(name, &value);
+        Ok(mark)
+    }
+
+    /// One argument whose value is known, but for what the schema wants of it.
+    pub fn fitted(&mut self, name: &str, value: Value) {
+        let value = self.shape.member(name).fit(value);
+        self.member(name, &value);
     }
 
     /// One argument whose value is known.

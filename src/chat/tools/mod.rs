@@ -19,27 +19,55 @@ mod cohere;
 mod command_r;
 mod deepseek;
 mod deepseek_v31;
+mod deepseek_v32;
+mod deepseek_v4;
 mod firefunction;
 mod function_tag;
 pub(super) mod functionary;
+mod gemma4;
 mod gigachat;
 mod gigachat_v3;
+mod glm;
+mod glm47;
 mod granite;
 pub(super) mod harmony;
 mod hermes;
+mod hunyuan;
+mod inkling;
+mod k2_horizon;
 mod kimi;
+mod kimi_k3;
+mod laguna;
+mod lfm2;
+mod ling;
 mod llama;
+mod minicpm;
+mod minimax;
 mod minimax_m1;
+mod minimax_m3;
 mod mistral;
 mod mistral_args;
 mod mistral_ids;
+mod muse;
+mod nemotron;
 mod nemotron_nano;
 mod nesting;
+mod notation;
 mod object;
+mod pairs;
 mod pythonic;
 mod qwen_xml;
+mod reka;
 mod rules;
+mod seed_oss;
 mod solar;
+mod spelling;
+mod statement;
+mod step3p5;
+mod tagged;
+mod tool_code;
+mod ui_tars;
+mod values;
 mod xlam;
 
 pub use apertus::FORMAT as APERTUS;
@@ -49,27 +77,51 @@ pub use calling_tool::FORMAT as CALLING_TOOL;
 pub use cohere::FORMAT as COHERE;
 pub use command_r::FORMAT as COMMAND_R;
 pub use deepseek::FORMAT as DEEPSEEK;
+pub use deepseek_v4::FORMAT as DEEPSEEK_V4;
 pub use deepseek_v31::FORMAT as DEEPSEEK_V31;
+pub use deepseek_v32::FORMAT as DEEPSEEK_V32;
 pub use firefunction::FORMAT as FIREFUNCTION;
 pub use function_tag::FORMAT as FUNCTION_TAG;
 pub use functionary::FORMAT as FUNCTIONARY;
+pub use gemma4::FORMAT as GEMMA4;
 pub use gigachat::FORMAT as GIGACHAT;
 pub use gigachat_v3::FORMAT as GIGACHAT_V3;
+pub use glm::FORMAT as GLM;
+pub use glm47::FORMAT as GLM47;
 pub use granite::FORMAT as GRANITE;
 pub use harmony::FORMAT as HARMONY;
 pub use hermes::FORMAT as HERMES;
+pub use hunyuan::FORMAT as HUNYUAN;
+pub use inkling::FORMAT as INKLING;
+pub use k2_horizon::FORMAT as K2_HORIZON;
 pub use kimi::FORMAT as KIMI;
+pub use kimi_k3::FORMAT as KIMI_K3;
+pub use laguna::FORMAT as LAGUNA;
+pub use lfm2::FORMAT as LFM2;
+pub use ling::FORMAT as LING;
 pub use llama::FORMAT as LLAMA;
+pub use minicpm::FORMAT as MINICPM;
+pub use minimax::FORMAT as MINIMAX;
 pub use minimax_m1::FORMAT as MINIMAX_M1;
+pub use minimax_m3::FORMAT as MINIMAX_M3;
 pub use mistral::FORMAT as MISTRAL;
 pub use mistral_args::FORMAT as MISTRAL_ARGS;
 pub use mistral_ids::FORMAT as MISTRAL_IDS;
+pub use muse::FORMAT as MUSE;
+pub use nemotron::FORMAT as NEMOTRON;
 pub use nemotron_nano::FORMAT as NEMOTRON_NANO;
 use nesting::Nesting;
+use notation::Notation;
 pub use pythonic::FORMAT as PYTHONIC;
 pub use qwen_xml::FORMAT as QWEN_XML;
+pub use reka::FORMAT as REKA;
 pub use rules::Rules;
+pub use seed_oss::FORMAT as SEED_OSS;
 pub use solar::FORMAT as SOLAR;
+use spelling::Spelling;
+pub use step3p5::FORMAT as STEP3P5;
+pub use tool_code::FORMAT as TOOL_CODE;
+pub use ui_tars::FORMAT as UI_TARS;
 pub use xlam::FORMAT as XLAM;
 
 /// One family's way to write calls.
@@ -125,6 +177,28 @@ pub const FORMATS: &[&Format] = &[
     &NEMOTRON_NANO,
     &SOLAR,
     &XLAM,
+    &DEEPSEEK_V32,
+    &DEEPSEEK_V4,
+    &GEMMA4,
+    &GLM,
+    &GLM47,
+    &HUNYUAN,
+    &INKLING,
+    &K2_HORIZON,
+    &KIMI_K3,
+    &LAGUNA,
+    &LFM2,
+    &LING,
+    &MINICPM,
+    &MINIMAX,
+    &MINIMAX_M3,
+    &MUSE,
+    &NEMOTRON,
+    &REKA,
+    &SEED_OSS,
+    &STEP3P5,
+    &TOOL_CODE,
+    &UI_TARS,
 ];
 
 /// The text at hand is no call. What was read of it since the last call is text.

@@ -2,9 +2,7 @@
 //!
 //! `<tool_call>\n<function=f>\n<parameter=x>\n1\n</parameter>\n</function>\n</tool_call>`
 
-use serde_json::Value;
-
-use super::{Envelope, Format, NotACall, Parsing, Region, Rules};
+use super::{Envelope, Format, NotACall, Parsing, Region, Rules, Spelling};
 use crate::chat::{Tool, ToolCall};
 
 /// Bytes of a name.
@@ -16,39 +14,52 @@ pub static FORMAT: Format = Format {
     bare: &[],
     parse,
     envelope: Envelope { open: "", between: "\n", close: "" },
-    render,
-    grammar,
+    render: |call, _| render(call, &QWEN),
+    grammar: |rules, tool| grammar(rules, tool, &QWEN),
 };
 
-fn parse(region: Region) -> Parsing {
-    Box::pin(async move {
-        let input = &region.input;
-        let wrapped = region.opened_by == 0;
-        if wrapped {
-            input.skip_space().await;
-            if !input.eat("<function=").await {
-                return Err(NotACall);
-            }
-        }
-        function(&region).await?;
-        while wrapped {
-            // Several functions may share one outer tag.
-            input.skip_space().await;
-            if !input.eat("<function=").await {
-                break;
-            }
-            function(&region).await?;
-        }
+const QWEN: Tags = Tags { all: ["<tool_call>", "</tool_call>"], newline: "\n", spelling: Spelling::Python };
+
+/// What differs between the families that write so.
+pub(super) struct Tags {
+    pub all: [&'static str; 2],
+    /// Around a value.
+    pub newline: &'static str,
+    pub spelling: Spelling,
+}
+
+pub(super) fn parse(region: Region) -> Parsing {
+    Box::pin(async move { calls(&region, &QWEN).await })
+}
+
+/// Reads what follows a mark, the first of which is the tag around calls.
+pub(super) async fn calls(region: &Region, tags: &Tags) -> Result<(), NotACall> {
+    let input = &region.input;
+    let wrapped = region.opened_by == 0;
+    if wrapped {
         input.skip_space().await;
-        if wrapped && !input.eat("</tool_call>").await {
-            input.rewind();
+        if !input.eat("<function=").await {
+            return Err(NotACall);
         }
-        Ok(())
-    })
+    }
+    function(region, tags).await?;
+    while wrapped {
+        // Several functions may share one outer tag.
+        input.skip_space().await;
+        if !input.eat("<function=").await {
+            break;
+        }
+        function(region, tags).await?;
+    }
+    input.skip_space().await;
+    if !input.eat(tags.all[1]).await {
+        input.rewind();
+    }
+    Ok(())
 }
 
 /// From the function's name on.
-async fn function(region: &Region) -> Result<(), NotACall> {
+async fn function(region: &Region, tags: &Tags) -> Result<(), NotACall> {
     let input = &region.input;
     let name = input.word(|char| char != '>' && char != '\n' && char != '<', NAME).await.ok_or(NotACall)?;
     if !input.eat(">").await {
@@ -62,7 +73,7 @@ async fn function(region: &Region) -> Result<(), NotACall> {
             if !input.eat(">").await {
                 return Err(NotACall);
             }
-            arguments.text(key.trim(), &["</parameter>"], true).await?;
+            arguments.text(key.trim(), &["</parameter>"], !tags.newline.is_empty()).await?;
         } else if input.eat("</function>").await {
             arguments.end();
             return Ok(());
@@ -72,33 +83,20 @@ async fn function(region: &Region) -> Result<(), NotACall> {
     }
 }
 
-fn render(call: &ToolCall, _: usize) -> String {
-    let mut text = format!("<tool_call>\n<function={}>\n", call.name);
+pub(super) fn render(call: &ToolCall, tags: &Tags) -> String {
+    let ([open, close], newline) = (tags.all, tags.newline);
+    let mut text = format!("{open}\n<function={}>\n", call.name);
     for (name, value) in &call.arguments {
-        let value = match value {
-            Value::String(text) => text.clone(),
-            other => other.to_string(),
-        };
-        text += &format!("<parameter={name}>\n{value}\n</parameter>\n");
+        text += &format!("<parameter={name}>{newline}{}{newline}</parameter>\n", tags.spelling.text(value));
     }
-    text + "</function>\n</tool_call>"
+    format!("{text}</function>\n{close}")
 }
 
-fn grammar(rules: &mut Rules, tool: &Tool) -> String {
-    let mut text = format!("{} {}", rules.mark("<tool_call>"), rules.literal(&format!("\n<function={}>\n", tool.name)));
-    for parameter in rules.parameters(tool) {
-        let head = rules.literal(&format!("<parameter={}>\n", parameter.name));
-        let value = match parameter.is_text {
-            true => rules.text_until("\n</parameter>\n"),
-            false => {
-                let json = rules.json(&parameter.schema);
-                format!("{json} {}", rules.literal("\n</parameter>\n"))
-            }
-        };
-        text += &match parameter.required {
-            true => format!(" {head} {value}"),
-            false => format!(" ({head} {value})?"),
-        };
-    }
-    format!("{text} {} {}", rules.literal("</function>\n"), rules.mark("</tool_call>"))
+pub(super) fn grammar(rules: &mut Rules, tool: &Tool, tags: &Tags) -> String {
+    let ([open, close], newline) = (tags.all, tags.newline);
+    let head = rules.literal(&format!("{open}\n<function={}>\n", tool.name));
+    let parameters = rules.arguments(tool, tags.spelling, &format!("{newline}</parameter>\n"), |name| {
+        format!("<parameter={name}>{newline}")
+    });
+    format!("{head} {parameters} {}", rules.literal(&format!("</function>\n{close}")))
 }

@@ -33,6 +33,7 @@ pub struct Parameter {
 /// Collects rules while a format describes its calls.
 pub struct Rules<'a> {
     rules: Vec<String>,
+    named: usize,
     /// The id of a special token, by its name.
     special: &'a dyn Fn(&str) -> Option<u32>,
     /// A mark that was read already, and is left out where a text begins with it.
@@ -43,7 +44,7 @@ pub struct Rules<'a> {
 impl<'a> Rules<'a> {
     /// `special` finds special tokens, which a grammar cannot spell as text.
     pub fn new(special: &'a dyn Fn(&str) -> Option<u32>) -> Rules<'a> {
-        Rules { rules: Vec::new(), special, without: None, left_out: Cell::new(false) }
+        Rules { rules: Vec::new(), named: 0, special, without: None, left_out: Cell::new(false) }
     }
 
     /// Exactly this text; the names of special tokens in it stand for these tokens.
@@ -90,20 +91,21 @@ impl<'a> Rules<'a> {
 
     /// Any text that does not contain `close`, and `close`.
     pub fn text_until(&mut self, close: &str) -> String {
-        self.until("(?s:.*)", close)
+        self.until(&["/(?s:.*)/".to_owned()], close)
     }
 
-    /// The shortest text that matches this regular expression and is followed by `close`, and `close`.
-    pub(super) fn until(&mut self, regex: &str, close: &str) -> String {
+    /// The shortest text that all of these terms match and that is followed by `close`, and `close`.
+    pub(super) fn until(&mut self, terms: &[String], close: &str) -> String {
         let parts = self.parts(close);
         let (before, after) = match parts.first() {
             Some(Part::Text(before)) => (*before, &close[before.len()..]),
             _ => ("", close),
         };
-        let body = format!("/{}{}/", regex, escaped(before));
+        let before = if before.is_empty() { String::new() } else { Value::from(before).to_string() };
+        let body = format!("({}) {before}", terms.join(" & "));
         // A special token ends the text by itself; characters must end it where they first can.
         if after.is_empty() {
-            let name = format!("t{}", self.rules.len());
+            let name = self.name();
             self.rules.push(format!("{name}[lazy]: {body}"));
             return name;
         }
@@ -132,9 +134,14 @@ impl<'a> Rules<'a> {
         members.into_iter().flatten().map(parameter).collect()
     }
 
+    fn name(&mut self) -> String {
+        self.named += 1;
+        format!("r{}", self.named)
+    }
+
     /// A rule of its own; returns its name.
     pub fn rule(&mut self, body: &str) -> String {
-        let name = format!("r{}", self.rules.len());
+        let name = self.name();
         self.rules.push(format!("{name}: {body}"));
         name
     }
@@ -161,30 +168,28 @@ impl<'a> Rules<'a> {
 
     /// Text, at least a character, without this mark.
     pub fn text_without(&mut self, mark: &str) -> String {
-        let name = format!("T{}", self.rules.len());
+        let name = self.name().to_uppercase();
         let any = match (self.special)(mark) {
             Some(_) => "/(?s:.+)/".to_owned(),
-            None => format!("/(?s:.+)/ & ~/(?s:.*){}(?s:.*)/", escaped(mark)),
+            None => format!("/(?s:.+)/ & ~(/(?s:.*)/ {} /(?s:.*)/)", Value::from(mark)),
         };
         self.rules.push(format!("{name}: {any}"));
         name
+    }
+
+    /// Whether there is a rule of this name.
+    pub(super) fn has(&self, name: &str) -> bool {
+        self.rules.iter().any(|rule| rule.starts_with(&format!("{name}:")))
+    }
+
+    /// A rule of this name, in the place of one that it may have been.
+    pub(super) fn define(&mut self, name: &str, body: &str) {
+        self.rules.retain(|rule| !rule.starts_with(&format!("{name}:")));
+        self.rules.push(format!("{name}: {body}"));
     }
 
     /// All rules so far, a line each.
     pub fn text(&self) -> String {
         self.rules.join("\n")
     }
-}
-
-/// A regular expression for exactly this text, as Lark writes it between slashes.
-pub(super) fn escaped(text: &str) -> String {
-    let mut regex = String::new();
-    for char in text.chars() {
-        match char {
-            '\n' => regex.push_str("\\n"),
-            char if "\\.+*?()|[]{}^$#&-~/".contains(char) => regex.extend(['\\', char]),
-            char => regex.push(char),
-        }
-    }
-    regex
 }

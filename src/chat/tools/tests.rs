@@ -5,14 +5,21 @@ use serde_json::{Map, Value, json};
 use super::{FORMATS, Format};
 use crate::chat::{
     Cut, Dialect, Event, Piece, Splitter, Tool, ToolCall, ToolEvent,
-    dialect::{CallIds, Tags},
+    dialect::{CallIds, DIALECTS, Tags},
     split::Answer,
 };
 
+mod gemma4;
 mod grammar;
 mod hermes;
+mod minimax_m3;
+mod others;
+mod pairs;
 mod pythonic;
 mod qwen_xml;
+mod seed_oss;
+mod tagged;
+mod templates;
 
 /// What an answer consists of, put together again.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -205,8 +212,14 @@ fn check_dialect(dialect: &'static Dialect, case: &str, reasoning: &str, text: &
     }
 }
 
-/// A dialect of this format alone, without thoughts.
+/// The row of this name.
+fn row(name: &str) -> &'static Dialect {
+    DIALECTS.iter().find(|row| row.name == name).unwrap_or_else(|| panic!("no dialect {name}"))
+}
+
+/// A dialect of this format alone, without thoughts. Answers are read as those of the row that has it first.
 fn dialect(format: &'static Format) -> &'static Dialect {
+    let program = DIALECTS.iter().find(|row| row.tools[0].name == format.name).map(|row| row.program);
     let row = FORMATS.iter().find(|own| own.name == format.name).expect("a format has a row in FORMATS");
     let tools: &'static [&'static Format] = Box::leak(Box::new([*row]));
     Box::leak(Box::new(Dialect {
@@ -214,7 +227,7 @@ fn dialect(format: &'static Format) -> &'static Dialect {
         model_types: &[],
         template_marks: &[],
         stop_tokens: &[],
-        program: Answer::by_marks,
+        program: program.unwrap_or(Answer::by_marks),
         reasoning: None,
         tools,
         call_ids: CallIds::Long,
@@ -319,7 +332,7 @@ fn random_mutations() {
 
 #[test]
 fn a_big_argument_takes_no_room() {
-    for format in FORMATS.iter().filter(|format| ["hermes", "qwen_xml"].contains(&format.name)) {
+    for format in FORMATS {
         let content = "0123456789 \n".repeat(200_000);
         let call = ToolCall {
             id: String::new(),

@@ -1,0 +1,40 @@
+//! Answers that are a thought and actions, as UI-TARS writes them.
+//!
+//! `Thought: The button is there.\nAction: click(start_box='(100,200)')`
+
+use super::{Answer, Cut, Program};
+
+/// What a thought begins with.
+const THOUGHTS: &[&str] = &["Thought:", "Reflection:"];
+
+impl Answer {
+    /// The program of dialects that write `Thought:` and `Action:`.
+    pub fn by_actions(self) -> Program {
+        Box::pin(async move {
+            let mut thinks = self.output.phase() == Cut::Reasoning;
+            self.input.pin();
+            self.input.skip_space().await;
+            for mark in THOUGHTS {
+                thinks = thinks || self.input.eat(mark).await;
+            }
+            if thinks {
+                self.input.unpin();
+                self.think().await;
+            } else {
+                self.input.rewind();
+                self.input.unpin();
+            }
+            self.text().await;
+        })
+    }
+
+    /// To the line of the action.
+    async fn think(&self) {
+        self.output.enter(Cut::Reasoning);
+        let found = self.input.until_mark(&["\nAction:"], |text| self.output.say(text)).await;
+        self.output.enter(Cut::Text);
+        if found.is_some() && !self.call("Action:").await {
+            self.output.say("Action:");
+        }
+    }
+}

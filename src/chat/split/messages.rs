@@ -1,0 +1,86 @@
+//! Answers that are several messages, each with a header that says what it is: Muse and Inkling.
+
+use super::{Answer, Cut, Program, Style};
+
+/// Bytes of a header.
+const HEADER: usize = 256;
+
+/// How a family's messages look.
+pub struct Messages {
+    /// What begins a message, which the prompt's end has written before the first.
+    pub open: &'static str,
+    /// Marks that end a header.
+    pub kinds: &'static [(&'static str, Kind)],
+    pub style: Style,
+}
+
+/// What follows a header.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    Thought,
+    Text,
+    /// A call, which its mark opens.
+    Call,
+    /// A thought where the header has this in it, else text.
+    ThoughtIf(&'static str),
+}
+
+impl Answer {
+    /// The program of dialects that write messages.
+    pub fn by_messages(self, messages: &'static Messages) -> Program {
+        let answer = self.styled(&messages.style);
+        Box::pin(async move {
+            // The prompt's end may have begun the text already.
+            if answer.output.phase() == Cut::Reasoning {
+                answer.passage(Cut::Reasoning).await;
+            } else if !answer.message(messages).await {
+                answer.text().await;
+            }
+            while answer.input.peek().await.is_some() {
+                answer.input.skip_space().await;
+                let opened = answer.input.eat(messages.open).await;
+                if !answer.message(messages).await {
+                    match opened && answer.input.met_end() {
+                        true => answer.input.discard(),
+                        false => answer.passage(Cut::Text).await,
+                    }
+                }
+            }
+        })
+    }
+
+    /// One message from its header on; nothing is taken where there is no header.
+    async fn message(&self, messages: &Messages) -> bool {
+        self.input.pin();
+        let header = self.input.word(|char| char != '<' && char != '\n', HEADER).await.unwrap_or_default();
+        for (mark, kind) in messages.kinds {
+            if self.input.eat(mark).await {
+                self.input.unpin();
+                self.body(mark, *kind, &header).await;
+                return true;
+            }
+        }
+        self.input.rewind();
+        self.input.unpin();
+        // The end of an answer that was cut.
+        if self.input.met_end() && header.starts_with(" to=") {
+            self.input.discard();
+        }
+        false
+    }
+
+    async fn body(&self, mark: &'static str, kind: Kind, header: &str) {
+        match kind {
+            Kind::Thought => self.passage(Cut::Reasoning).await,
+            Kind::ThoughtIf(recipient) if header.contains(recipient) => self.passage(Cut::Reasoning).await,
+            Kind::Text | Kind::ThoughtIf(_) => self.passage(Cut::Text).await,
+            Kind::Call => {
+                if !self.call(mark).await {
+                    self.output.say(header);
+                    self.output.say(mark);
+                }
+                self.passage(Cut::Text).await;
+            }
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! Gemma's calls: Gemma 4's template and model card, and Python as Gemma 3 writes it.
+
+use serde_json::json;
+
+use super::*;
+use crate::chat::tools::{GEMMA4, TOOL_CODE};
+
+#[test]
+fn cases() {
+    let check = |case: &str, text: &str, calls: &[(&str, Value)]| check(&GEMMA4, case, text, calls);
+    let paris = ("get_weather", json!({"city": "Paris"}));
+    check("<|tool_call>call:get_weather{city:<|\"|>Paris<|\"|>}<tool_call|>", "", &[paris.clone()]);
+    check(
+        "Sure. <|tool_call>call:get_weather{ city : <|\"|>Paris<|\"|> , }<tool_call|> So.",
+        "Sure.So.",
+        &[paris.clone()],
+    );
+    check(
+        "<|tool_call>call:now{}<tool_call|><|tool_call>call:now{}<tool_call|>",
+        "",
+        &[("now", json!({})), ("now", json!({}))],
+    );
+    check(
+        "<|tool_call>call:get_weather{city:<|\"|>5<|\"|>,days:<|\"|>5<|\"|>,metric:true,limit:-1.5e3,unit:c}<tool_call|>",
+        "",
+        &[("get_weather", json!({"city": "5", "days": 5, "metric": true, "limit": -1.5e3, "unit": "c"}))],
+    );
+    check(
+        "<|tool_call>call:write_file{content:<|\"|>a {b: \"c\"}, }\n'd' \\n <tool_call|> é<|\"|>,options:{mode:7},path:<|\"|><|\"|>,tags:[<|\"|>x,]<|\"|>,<|\"|><|\"|>]}<tool_call|>",
+        "",
+        &[(
+            "write_file",
+            json!({"content": "a {b: \"c\"}, }\n'd' \\n <tool_call|> é", "options": {"mode": 7}, "path": "", "tags": ["x,]", ""]}),
+        )],
+    );
+    check(
+        "<|tool_call>call:get_weather{\"city\":\"say \\\"Paris\\\"\"}<tool_call|>",
+        "",
+        &[("get_weather", json!({"city": "say \"Paris\""}))],
+    );
+    check("<|tool_call>call:get_weather{<|\"|>city<|\"|>:<|\"|>Paris<|\"|>}", "", &[paris.clone()]);
+    check(
+        "<|tool_call>call:mcp.search-all{any:{a:[1,None,true,[]],b:{}},q:null}<tool_call|>",
+        "",
+        &[("mcp.search-all", json!({"any": {"a": [1, null, true, []], "b": {}}, "q": null}))],
+    );
+    check("<|tool_call>call:rm{}<tool_call|>", "<|tool_call>call:rm{}<tool_call|>", &[]);
+    check("A <|tool_call> is a mark.", "A <|tool_call> is a mark.", &[]);
+    check("`<|tool_call>call:now{}<tool_call|>`", "`<|tool_call>call:now{}<tool_call|>`", &[]);
+    check("<|tool_call>call:get_weather{city:<|\"|>Paris<|\"|>} and so on", "and so on", &[paris.clone()]);
+    check("<|tool_call>call:get_weather{city:<|\"|>Paris<|\"|>; oops}", "; oops}", &[paris.clone()]);
+}
+
+#[test]
+fn special_tokens() {
+    let case = "⟪<|tool_call>⟫call:get_weather{city:⟪<|\"|>⟫a <|\"|> b⟪<|\"|>⟫}⟪<tool_call|>⟫";
+    check(&GEMMA4, case, "", &[("get_weather", json!({"city": "a <|\"|> b"}))]);
+}
+
+#[test]
+fn python() {
+    let check = |case: &str, text: &str, calls: &[(&str, Value)]| check(&TOOL_CODE, case, text, calls);
+    let paris = ("get_weather", json!({"city": "Paris"}));
+    let now = ("now", json!({}));
+    check("```tool_code\nget_weather(city=\"Paris\")\n```", "", &[paris.clone()]);
+    check("Sure.\n```tool_code\nprint(get_weather(city='Paris'))\n```\nSo.", "Sure.So.", &[paris.clone()]);
+    check("```tool_code\nx = default_api.get_weather(\"Paris\")\nprint(now())\n```", "", &[paris.clone(), now.clone()]);
+    check("tool_code = get_weather(city=\"Paris\")\nprint(tool_code)", "", &[paris.clone()]);
+    check("tool_code = now()\nSo.", "So.", &[now.clone()]);
+    check(
+        "```tool_code\nget_weather(city='it\\'s, \"x\"', days=3, metric=True, limit=1.5)\n```",
+        "",
+        &[("get_weather", json!({"city": "it's, \"x\"", "days": 3, "metric": true, "limit": 1.5}))],
+    );
+    check(
+        "```tool_code\nwrite_file(path=\"a.py\", content=\"\"\"def f(x):\n    return [\"é\", x]\n\"\"\", tags=['x', ''], options={'mode': 7})\n```",
+        "",
+        &[(
+            "write_file",
+            json!({"path": "a.py", "content": "def f(x):\n    return [\"é\", x]\n", "tags": ["x", ""], "options": {"mode": 7}}),
+        )],
+    );
+    check("```tool_code\nrm(path='x')\n```", "```tool_code\nrm(path='x')\n```", &[]);
+    check("The tool_code = is text.", "The tool_code = is text.", &[]);
+    check("```python\nnow()\n```", "```python\nnow()\n```", &[]);
+    check("```tool_code\nnow()", "", &[now.clone()]);
+}
+
+#[test]
+fn thoughts() {
+    let now = ("now", json!({}));
+    let check = |case: &str, reasoning: &str, text: &str, calls: &[(&str, Value)]| {
+        check_dialect(row("gemma4"), case, reasoning, text, calls)
+    };
+    check("<|channel>thought\nso\n<channel|>Yes.", "so", "Yes.", &[]);
+    check("<|channel>thought\nso<channel|><|channel>thought\nand so<channel|>Yes.", "soand so", "Yes.", &[]);
+    check("Hm.<|channel>thought\nso<channel|>Yes.", "so", "Hm.Yes.", &[]);
+    check("<|channel>thought\nso <|tool_call>call:now{}<tool_call|><channel|>Yes.", "so", "Yes.", &[now.clone()]);
+    check("<channel|>Yes.", "", "Yes.", &[]);
+    check("<|channel>thought\nso<channel|>tool_code = now()", "so", "", &[now.clone()]);
+    check("<|channel>thought\nso ```tool_code\nnow()\n```", "so", "", &[now]);
+}
+
+#[test]
+fn writes_what_it_reads() {
+    check_rendered(&GEMMA4);
+    check_rendered(&TOOL_CODE);
+}
