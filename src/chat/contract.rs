@@ -176,7 +176,7 @@ fn thinking(request: &Request, prompt: &Prompt, model: &Model, held: bool) -> Re
 /// Whether the model thinks at all, as far as its template and this prompt tell.
 fn thinks(prompt: &Prompt, model: &Model) -> bool {
     let marks = model.dialect().reasoning.iter().flat_map(|tags| tags.open.first());
-    let mentions = |mark| model.template().is_some_and(|template| template.mentions(mark));
+    let mentions = |mark: &&str| model.template().is_some_and(|template| template.mentions(mark));
     prompt.starts == Cut::Reasoning || marks.into_iter().any(mentions)
 }
 
