@@ -10,8 +10,8 @@ use super::{input::Input, schema::Shape};
 /// Containers within containers; deeper is taken for nonsense.
 const DEPTH: usize = 100;
 
-/// Bytes of a number.
-const NUMBER: usize = 400;
+/// Bytes of a number. A weak model may write one digit after the other.
+const NUMBER: usize = 1 << 16;
 
 /// Bytes of an argument's name.
 const WORD: usize = 100;
@@ -79,6 +79,22 @@ pub async fn copy(input: &Input, shape: &Shape, sink: &mut dyn Sink) -> Result<(
     value(input, shape, sink, Place::Alone, 0).await
 }
 
+/// Writes what leads a value when the value begins.
+pub struct Led<'a> {
+    pub lead: &'a str,
+    pub sink: &'a mut dyn Sink,
+}
+
+impl Sink for Led<'_> {
+    fn json(&mut self, piece: &str) {
+        let lead = std::mem::take(&mut self.lead);
+        if !lead.is_empty() {
+            self.sink.json(lead);
+        }
+        self.sink.json(piece);
+    }
+}
+
 /// [`copy`] of an argument between the parentheses of a call, as Python writes it.
 pub async fn argument(input: &Input, shape: &Shape, sink: &mut dyn Sink) -> Result<(), NotJson> {
     value(input, shape, sink, Place::Argument, 0).await
@@ -122,7 +138,11 @@ fn value<'a>(
                     '"' | '\'' => string(input, &mut raw, place).await?,
                     _ => raw = scalar(input, place).await?,
                 }
-                let value: Value = serde_json::from_str(&raw).map_err(|_| NotJson)?;
+                let Ok(value) = serde_json::from_str::<Value>(&raw) else {
+                    // A number that no double holds.
+                    sink.json(&raw);
+                    return Ok(());
+                };
                 let mended = shape.fit(value.clone());
                 // A value that stays keeps its spelling: 1e400 and 1.10 are not for us to round.
                 sink.json(&if mended == value { raw } else { mended.to_string() });
@@ -152,10 +172,9 @@ async fn object(input: &Input, shape: &Shape, sink: &mut dyn Sink, depth: usize)
                     return Err(NotJson);
                 }
                 let name: String = serde_json::from_str(&key).map_err(|_| NotJson)?;
-                sink.json(if first { "" } else { "," });
-                sink.json(&key);
-                sink.json(":");
-                value(input, &shape.member(&name), sink, Place::Member, depth + 1).await?;
+                let lead = format!("{}{key}:", if first { "" } else { "," });
+                let mut led = Led { lead: &lead, sink: &mut *sink };
+                value(input, &shape.member(&name), &mut led, Place::Member, depth + 1).await?;
             }
             _ => return Err(NotJson),
         }
@@ -175,8 +194,8 @@ async fn array(input: &Input, shape: &Shape, sink: &mut dyn Sink, depth: usize) 
             sink.json("]");
             return Ok(());
         }
-        sink.json(if first { "" } else { "," });
-        value(input, &item, sink, Place::Item, depth + 1).await?;
+        let mut led = Led { lead: if first { "" } else { "," }, sink: &mut *sink };
+        value(input, &item, &mut led, Place::Item, depth + 1).await?;
         first = false;
         separator(input, ']').await?;
     }
@@ -221,12 +240,11 @@ pub fn literal(word: &str) -> Option<&'static str> {
 
 /// A number in JSON's spelling: `+5`, `.5`, `5.` and `007` are numbers elsewhere.
 fn number(word: &str) -> Option<String> {
-    let valid = |text: &str| serde_json::from_str::<serde_json::Number>(text).is_ok();
-    if valid(word) {
+    if is_number(word) {
         return Some(word.to_owned());
     }
     let plain = word.replace('_', "");
-    if plain.len() < word.len() && !plain.starts_with(['+', '-', '.']) && valid(&plain) {
+    if plain.len() < word.len() && !plain.starts_with(['+', '-', '.']) && is_number(&plain) {
         return Some(plain);
     }
     let float: f64 = word.parse().ok()?;
@@ -411,6 +429,7 @@ mod tests {
         check(r#"{"a": "\d+\.", "b": "\u00e9\ud83d\ude00\ud800\uZ"}"#, r#"{"a":"\\d+\\.","b":"é😀�\\uZ"}"#);
         check(r#"["a", "b" , ]"#, r#"["a","b"]"#);
         check("[.5, 5., 007, +1, 1_000]", "[0.5,5.0,7,1,1000]");
+        check("[1.50, -0, 1e5, 12345678901234567890123]", "[1.50,-0,1e5,12345678901234567890123]");
         check(r#"{"a": "</tool_call>", "b": "a, \"b\": c"}"#, r#"{"a":"</tool_call>","b":"a, \"b\": c"}"#);
         check(r#""a""#, r#""a""#);
     }

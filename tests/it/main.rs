@@ -10,4 +10,5 @@ mod openai;
 mod process;
 mod server;
 mod starter;
+mod structured;
 mod support;

@@ -96,7 +96,7 @@ fn usage_counts_tokens() {
     setup.script.answer = vec![40, 41, 42, END];
     let server = Server::start(setup);
     // [user:]hi is nine bytes.
-    let usage = |cached| json!({"prompt_tokens": 9, "completion_tokens": 3, "total_tokens": 12, "prompt_tokens_details": {"cached_tokens": cached}});
+    let usage = |cached| json!({"prompt_tokens": 9, "completion_tokens": 3, "total_tokens": 12, "prompt_tokens_details": {"cached_tokens": cached}, "completion_tokens_details": {"reasoning_tokens": 0}});
     assert_eq!(whole(&post(server.address, &request(&json!({})))), ("HIJ".into(), json!("stop"), usage(0)));
     let options = json!({"stream": true, "stream_options": {"include_usage": true}});
     assert_eq!(joined(&post(server.address, &request(&options))), ("HIJ".into(), json!("stop"), usage(8)));

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use super::{NotACall, Region};
 use crate::chat::{
     input::Input,
-    json::{self, Sink},
+    json::{self, Led, Sink},
     schema::{Shape, Types},
 };
 
@@ -69,25 +69,22 @@ impl Arguments {
     /// One argument, as the JSON value that comes next.
     pub async fn value(&mut self, name: &str) -> Result<(), NotACall> {
         let input = self.region.input.clone();
-        let shape = self.shape.member(name);
-        self.key(name);
-        Ok(json::copy(&input, &shape, self).await?)
+        let (shape, key) = (self.shape.member(name), self.key(name));
+        Ok(json::copy(&input, &shape, &mut Led { lead: &key, sink: self }).await?)
     }
 
     /// One argument, as the Python value that comes next between a call's parentheses.
     pub async fn argument(&mut self, name: &str) -> Result<(), NotACall> {
         let input = self.region.input.clone();
-        let shape = self.shape.member(name);
-        self.key(name);
-        Ok(json::argument(&input, &shape, self).await?)
+        let (shape, key) = (self.shape.member(name), self.key(name));
+        Ok(json::argument(&input, &shape, &mut Led { lead: &key, sink: self }).await?)
     }
 
     /// [`Arguments::argument`] of a call that ends with its line.
     pub async fn statement(&mut self, name: &str) -> Result<(), NotACall> {
         let input = self.region.input.clone();
-        let shape = self.shape.member(name);
-        self.key(name);
-        Ok(json::statement(&input, &shape, self).await?)
+        let (shape, key) = (self.shape.member(name), self.key(name));
+        Ok(json::statement(&input, &shape, &mut Led { lead: &key, sink: self }).await?)
     }
 
     /// One argument, as the text up to the first of these marks, which is taken too; its index is returned. A string
@@ -126,8 +123,8 @@ impl Arguments {
 
     /// One argument whose value is known.
     pub fn member(&mut self, name: &str, value: &Value) {
-        self.key(name);
-        self.json(&value.to_string());
+        let key = self.key(name);
+        self.json(&format!("{key}{value}"));
     }
 
     /// The schema of the arguments.
@@ -135,16 +132,16 @@ impl Arguments {
         &self.shape
     }
 
-    fn key(&mut self, name: &str) {
+    /// What leads the next argument.
+    fn key(&mut self, name: &str) -> String {
         let open = if self.members == 0 { "{" } else { "," };
-        let key = format!("{open}{}:", Value::from(name));
-        self.json(&key);
         self.members += 1;
+        format!("{open}{}:", Value::from(name))
     }
 
     async fn stream(&mut self, input: &Input, name: &str, marks: &[&str], trim: bool) -> Result<usize, NotACall> {
-        self.key(name);
-        self.json("\"");
+        let key = self.key(name);
+        self.json(&format!("{key}\""));
         // The last newline waits for what follows it; the first is taken when it is there.
         let (mut first, mut held) = (trim, false);
         let mark = input

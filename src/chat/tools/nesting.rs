@@ -26,13 +26,12 @@ impl Nesting {
         }
     }
 
-    /// What makes it complete. A member without a value gets null.
+    /// What makes it complete. Keys and commas come together with what follows them, so none is left dangling.
     pub(super) fn closing(&self) -> String {
         let mut text = String::new();
         match self.last {
             None => text.push_str("{}"),
             _ if self.in_string => text.push('"'),
-            Some(':' | ',') => text.push_str("null"),
             _ => {}
         }
         text.extend(self.open.iter().rev());
