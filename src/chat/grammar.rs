@@ -22,7 +22,7 @@ use schema::Problem;
 const FIELD: &str = "response_format";
 
 /// How many subschemas are tried by themselves to find the one that is refused.
-const SEARCHED: usize = 200;
+const SEARCHED: usize = 64;
 
 /// Compiles grammars for one model. The tokenizer's trie is built when the first one is asked for.
 pub(super) struct Grammars {

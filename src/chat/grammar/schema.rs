@@ -261,6 +261,21 @@ fn number_format(format: &str) -> Option<Value> {
     }
 }
 
+/// A day of the calendar: of February, the 29th in leap years only.
+const DAY: &str = "(?:[0-9]{4}-(?:0[13-9]|1[0-2])-[0-9]{2}|[0-9]{4}-02-(?:[01][0-9]|2[0-8])\
+    |(?:[0-9]{2}(?:0[48]|[2468][048]|[13579][26])|(?:[02468][048]|[13579][26])00)-02-29)";
+
+/// What llguidance's formats leave open: days that no year has, and leap seconds, which only a few moments had.
+fn stricter(format: &str) -> Option<Value> {
+    let pattern = match format {
+        "date" => format!("^{DAY}$"),
+        "time" => "^[0-9]{2}:[0-9]{2}:[0-5]".to_owned(),
+        "date-time" => format!("^{DAY}[tT][0-9]{{2}}:[0-9]{{2}}:[0-5]"),
+        _ => return None,
+    };
+    Some(json!({"pattern": pattern}))
+}
+
 /// Writes a schema and all below it in what llguidance knows in every draft.
 fn rewrite(schema: &mut Value) {
     let Value::Object(fields) = schema else { return };
@@ -276,6 +291,13 @@ fn rewrite(schema: &mut Value) {
     if let Some(restriction) = format.filter(|_| numeric) {
         fields.remove("format");
         and(fields, restriction);
+    }
+    let format = fields.get("format").and_then(Value::as_str).and_then(stricter);
+    format.into_iter().for_each(|restriction| and(fields, restriction));
+    if fields.contains_key("multipleOf") {
+        // Beyond this, who reads the answer rounds, and a multiple may be none any more.
+        let exact = (1u64 << f64::MANTISSA_DIGITS) as f64;
+        and(fields, json!({"minimum": -exact, "maximum": exact}));
     }
     for (keyword, value) in fields.iter_mut() {
         let keyword = keyword.as_str();

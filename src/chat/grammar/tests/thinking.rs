@@ -40,7 +40,7 @@ fn check(thinking: &Thinking, format: Format, wanted: &str, expected: Result<&st
         let matcher = grammar.map(|grammar| grammar.matcher());
         let guide = AnswerGuide::new(&bench.tokenizer, &bench.stop_tokens, Some(thinking), matcher).unwrap();
         let wanted_ids = bench.tokenizer.encode(wanted, false).unwrap();
-        match (play(&bench, guide, &wanted_ids), expected) {
+        match (play(bench, guide, &wanted_ids), expected) {
             (Ok(answer), Ok(expected)) => assert_eq!(answer, expected, "{wanted:?}"),
             (Err(error), Err(piece)) => assert!(error.contains(piece), "{wanted:?}: {error}"),
             (played, _) => panic!("{wanted:?}: {played:?}"),
@@ -92,7 +92,7 @@ fn a_budget_ends_the_thought() {
         let wanted = bench.tokenizer.encode(wanted, false).unwrap();
         // Without a grammar the model goes on as it likes.
         let guide = AnswerGuide::new(&bench.tokenizer, &bench.stop_tokens, Some(&think), None).unwrap();
-        let answer = play(&bench, guide, &wanted).unwrap();
+        let answer = play(bench, guide, &wanted).unwrap();
         assert!(answer.starts_with(expected), "{answer:?}");
     }
     check(&thinking("", Some(2)), yes(), "aby", Ok("ab. </t>\nyes"));
@@ -107,7 +107,7 @@ fn a_mark_that_is_one_token() {
         let wanted = [3 + 97, token, 3 + 121];
         let matcher = bench.compile(&yes()).matcher();
         let guide = AnswerGuide::new(&bench.tokenizer, &[1], Some(&think(mark)), Some(matcher)).unwrap();
-        assert_eq!(play(&bench, guide, &wanted).unwrap(), format!("a{mark} yes"));
+        assert_eq!(play(bench, guide, &wanted).unwrap(), format!("a{mark} yes"));
     }
 }
 
