@@ -2,12 +2,12 @@
 
 use std::ops::Range;
 
+use tokenizers::tokenizer::normalizer::Range as Slice;
 use tokenizers::tokenizer::pre_tokenizer::Split;
 use tokenizers::{
-    Model, NormalizedString, Normalizer, OffsetReferential, OffsetType, PreTokenizedString, PreTokenizer,
-    Result, Token, Tokenizer as Pipeline,
+    Model, NormalizedString, Normalizer, OffsetReferential, OffsetType, PreTokenizedString, PreTokenizer, Result,
+    Token, Tokenizer as Pipeline,
 };
-use tokenizers::tokenizer::normalizer::Range as Slice;
 
 /// The ids of `text`: the pipeline's own steps, but with no control token within `plain`.
 pub(super) fn encode(pipeline: &Pipeline, text: &str, plain: &[Range<usize>]) -> Result<Vec<u32>> {
@@ -86,9 +86,10 @@ fn tokens_of(pipeline: &Pipeline, text: &str) -> Result<Vec<Token>> {
         let mut parts = Vec::new();
         for (from, to) in [(start, middle), (middle, end)] {
             let part = pipeline.get_model().tokenize(&text[from..to])?;
-            parts.extend(part.into_iter().map(|token| {
-                Token::new(token.id, token.value, (token.offsets.0 + from, token.offsets.1 + from))
-            }));
+            parts.extend(
+                part.into_iter()
+                    .map(|token| Token::new(token.id, token.value, (token.offsets.0 + from, token.offsets.1 + from))),
+            );
         }
         tokens.splice(index..=index, parts);
     }

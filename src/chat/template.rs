@@ -66,16 +66,16 @@ impl Template {
         special_tokens: Vec<(String, String)>,
         controls: &[ControlToken],
     ) -> Result<Template, LoadError> {
-        Template::at(templates, special_tokens, controls, || chrono::Local::now().naive_local())
+        let environment = environment::environment(|| chrono::Local::now().naive_local(), environment::FUEL);
+        Template::within(environment, templates, special_tokens, controls)
     }
 
-    fn at(
+    fn within(
+        mut environment: Environment<'static>,
         templates: Templates,
         special_tokens: Vec<(String, String)>,
         controls: &[ControlToken],
-        clock: functions::Clock,
     ) -> Result<Template, LoadError> {
-        let mut environment = environment::environment(clock);
         for (name, text) in &templates.files {
             add(&mut environment, name.clone(), text)?;
         }
@@ -93,7 +93,8 @@ impl Template {
     /// The prompt for a conversation, up to where the answer begins, or to the end of the last message where that is
     /// to be continued. A developer's message is rendered as the system's where the template does not know developers.
     pub fn render(&self, request: &Request) -> Result<Rendered, Error> {
-        if let Some(name) = ["messages", "tools"].into_iter().find(|&name| request.template_variables.contains_key(name))
+        if let Some(name) =
+            ["messages", "tools"].into_iter().find(|&name| request.template_variables.contains_key(name))
         {
             let message = format!("the template's variable {name:?} comes from the request itself and cannot be set");
             return Err(Error::Request { field: "template_variables", message });
@@ -196,6 +197,12 @@ mod tests;
 
 #[cfg(test)]
 mod expression_tests;
+
+#[cfg(test)]
+mod limit_tests;
+
+#[cfg(test)]
+mod plain_tests;
 
 #[cfg(test)]
 mod public_tests;

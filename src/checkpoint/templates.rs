@@ -94,7 +94,9 @@ impl Found {
         if value.is_null() {
             return Ok(());
         }
-        let entry = |entry: &Value| Some((entry.get("name")?.as_str()?.to_owned(), entry.get("template")?.as_str()?.to_owned()));
+        let entry = |entry: &Value| {
+            Some((entry.get("name")?.as_str()?.to_owned(), entry.get("template")?.as_str()?.to_owned()))
+        };
         match value.as_array().and_then(|entries| entries.iter().map(entry).collect::<Option<Vec<_>>>()) {
             Some(named) if !named.is_empty() => {
                 named.iter().for_each(|(name, text)| self.add(name, text));

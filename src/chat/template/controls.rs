@@ -20,9 +20,8 @@ pub(super) struct Controls {
 impl Controls {
     /// `tokens` are the tokenizer's; those that are not special count where the template writes them.
     pub(super) fn new(tokens: &[ControlToken], template: &str) -> Controls {
-        let counts = |token: &&ControlToken| {
-            !token.text.trim().is_empty() && (token.special || template.contains(&token.text))
-        };
+        let counts =
+            |token: &&ControlToken| !token.text.trim().is_empty() && (token.special || template.contains(&token.text));
         let names: BTreeMap<String, bool> =
             tokens.iter().filter(counts).map(|token| (token.text.clone(), token.special)).collect();
         let reversed = names.keys().map(|name| name.chars().rev().collect()).collect();
@@ -76,7 +75,9 @@ impl Controls {
     /// The name that ends here.
     pub(super) fn name_before(&self, text: &str, end: usize) -> Option<Range<usize>> {
         let starts = self.lengths.iter().filter_map(|length| end.checked_sub(*length));
-        starts.map(|start| start..end).find(|range| text.get(range.clone()).is_some_and(|name| self.names.contains_key(name)))
+        starts
+            .map(|start| start..end)
+            .find(|range| text.get(range.clone()).is_some_and(|name| self.names.contains_key(name)))
     }
 
     fn longest_at(&self, text: &str, start: usize) -> Option<&str> {

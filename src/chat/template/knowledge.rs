@@ -55,11 +55,8 @@ fn asked(thinking: Thinking) -> Request {
 /// A tool was called and has answered.
 fn called() -> Request {
     let call = ToolCall { id: "call00001".to_owned(), name: WORDS[0].to_owned(), arguments: Map::new() };
-    let assistant = Message {
-        reasoning: Some(WORDS[2].to_owned()),
-        tool_calls: vec![call],
-        ..Message::new(Role::Assistant, "")
-    };
+    let assistant =
+        Message { reasoning: Some(WORDS[2].to_owned()), tool_calls: vec![call], ..Message::new(Role::Assistant, "") };
     let answer = Message {
         name: Some(WORDS[0].to_owned()),
         tool_call_id: Some("call00001".to_owned()),

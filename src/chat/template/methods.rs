@@ -108,7 +108,11 @@ fn split(text: &str, from_right: bool, arguments: &[Value]) -> Result<Value, Err
 fn words(text: &str, from_right: bool, parts: usize) -> Value {
     let mut found = Vec::new();
     let trim = |text: &'_ str| -> usize {
-        if from_right { text.trim_end_matches(is_space).len() } else { text.len() - text.trim_start_matches(is_space).len() }
+        if from_right {
+            text.trim_end_matches(is_space).len()
+        } else {
+            text.len() - text.trim_start_matches(is_space).len()
+        }
     };
     let mut rest = text;
     loop {
@@ -145,7 +149,9 @@ fn words(text: &str, from_right: bool, parts: usize) -> Value {
 
 /// The lines of a text as `str.splitlines` cuts them, with their ends or without.
 pub(super) fn lines(text: &str, keep_ends: bool) -> impl Iterator<Item = &str> {
-    let ends = |char: char| matches!(char, '\n' | '\r' | '\x0b' | '\x0c' | '\x1c'..='\x1e' | '\u{85}' | '\u{2028}' | '\u{2029}');
+    let ends = |char: char| {
+        matches!(char, '\n' | '\r' | '\x0b' | '\x0c' | '\x1c'..='\x1e' | '\u{85}' | '\u{2028}' | '\u{2029}')
+    };
     let mut rest = text;
     std::iter::from_fn(move || {
         if rest.is_empty() {

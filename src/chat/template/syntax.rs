@@ -17,7 +17,8 @@ pub(super) fn rewritten(source: &str) -> String {
             rest = &after[end..];
             continue;
         }
-        let end = outside_strings(after).find(|(at, ..)| after[*at..].starts_with("%}")).map_or(after.len(), |(at, ..)| at);
+        let end =
+            outside_strings(after).find(|(at, ..)| after[*at..].starts_with("%}")).map_or(after.len(), |(at, ..)| at);
         push_tag(&after[..end], &mut out);
         rest = &after[end..];
     }
@@ -92,7 +93,10 @@ mod tests {
             ("a{% generation %}b{%- endgeneration -%}", "a{% with %}b{%- endwith -%}"),
             ("{% for x in y %}", "{% for x in ( y )|iterated %}"),
             ("{%- for k, v in d.items() if v in [1] -%}", "{%- for k, v in ( d.items() )|iterated if v in [1] -%}"),
-            ("{% for x in ['if', \"%}\" if a else b] recursive %}", "{% for x in ( ['if', \"%}\" if a else b] )|iterated recursive %}"),
+            (
+                "{% for x in ['if', \"%}\" if a else b] recursive %}",
+                "{% for x in ( ['if', \"%}\" if a else b] )|iterated recursive %}",
+            ),
             ("{% for x in y[1:]-%}", "{% for x in ( y[1:])|iterated -%}"),
             ("{# {% for x in y %} #}{% set for_x = 'in' %}", "{# {% for x in y %} #}{% set for_x = 'in' %}"),
             ("{% for x", "{% for x"),

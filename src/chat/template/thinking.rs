@@ -71,7 +71,8 @@ pub(super) fn variables(request: &Request, source: &Source) -> impl Iterator<Ite
     let thinking = &request.thinking;
     let mut variables = Vec::new();
     if let Some(enabled) = enabled(request) {
-        let switches = SWITCHES.iter().filter(|switch| source.mentions(switch.variable) && source.mentions(switch.with));
+        let switches =
+            SWITCHES.iter().filter(|switch| source.mentions(switch.variable) && source.mentions(switch.with));
         let settings = switches.filter_map(|switch| {
             let setting = if enabled { switch.on } else { Some(switch.off) };
             setting.map(|setting| (switch.variable, setting.value()))
