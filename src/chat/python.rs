@@ -16,8 +16,19 @@ pub(super) struct Dumps {
     pub ensure_ascii: bool,
 }
 
-/// As deep as a value may be nested; JSON's readers stop at 128 levels.
+/// As deep as a value may be nested to be written; JSON's readers stop at 128 levels.
 const DEPTH: usize = 150;
+/// As many bytes as a value may take: a list that holds another twice, which does the same, soon has no end.
+const SIZE: usize = 64 << 20;
+
+/// Fails where a value is too large to be written out.
+pub(super) fn check_size(depth: usize, written: usize) -> Result<(), Error> {
+    if depth <= DEPTH && written <= SIZE {
+        return Ok(());
+    }
+    let message = format!("a value is nested deeper than {DEPTH} levels or longer than {SIZE} bytes");
+    Err(Error::new(ErrorKind::InvalidOperation, message))
+}
 
 impl Dumps {
     /// Fails for what has no JSON: undefined, functions, generators.
@@ -42,9 +53,7 @@ struct Writer<'a> {
 
 impl Writer<'_> {
     fn value(&mut self, value: &Value, level: usize) -> Result<(), Error> {
-        if level > DEPTH {
-            return Err(without_json("what is nested so deep"));
-        }
+        check_size(level, self.out.len())?;
         match value.kind() {
             ValueKind::String => self.string(value.as_str().unwrap_or_default()),
             ValueKind::None | ValueKind::Bool | ValueKind::Number => self.out.push_str(&scalar(value)),

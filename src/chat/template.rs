@@ -66,16 +66,16 @@ impl Template {
         special_tokens: Vec<(String, String)>,
         controls: &[ControlToken],
     ) -> Result<Template, LoadError> {
-        Template::at(templates, special_tokens, controls, || chrono::Local::now().naive_local())
+        let environment = environment::environment(|| chrono::Local::now().naive_local(), environment::FUEL);
+        Template::within(environment, templates, special_tokens, controls)
     }
 
-    fn at(
+    fn within(
+        mut environment: Environment<'static>,
         templates: Templates,
         special_tokens: Vec<(String, String)>,
         controls: &[ControlToken],
-        clock: functions::Clock,
     ) -> Result<Template, LoadError> {
-        let mut environment = environment::environment(clock);
         for (name, text) in &templates.files {
             add(&mut environment, name.clone(), text)?;
         }
@@ -202,6 +202,12 @@ mod tests;
 
 #[cfg(test)]
 mod expression_tests;
+
+#[cfg(test)]
+mod limit_tests;
+
+#[cfg(test)]
+mod plain_tests;
 
 #[cfg(test)]
 mod public_tests;

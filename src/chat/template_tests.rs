@@ -91,3 +91,107 @@ fn developers() {
     let knows = "{% if messages[0].role == 'developer' %}yes{% endif %}";
     assert_eq!(render_with(knows, &request).unwrap(), "yes");
 }
+
+#[test]
+fn continued_messages() {
+    let turns = |content: &str| Request {
+        continue_final: true,
+        ..request(vec![message(Role::User, "q"), message(Role::Assistant, content)])
+    };
+    let check = |source: &str, content: &str, expected: &str| {
+        assert_eq!(render_with(source, &turns(content)).unwrap(), expected, "{source}");
+    };
+    let plain = "{% for m in messages %}[{{ m.content }}]{% endfor %}{% if add_generation_prompt %}no{% endif %}";
+    check(plain, "so ", "[q][so ");
+    check(plain, "", "[q][");
+    let trimmed = "{% for m in messages %}[{{ m.content | trim }}]{% endfor %}";
+    check(trimmed, " so ", "[q][so");
+    check(trimmed, "q", "[q][q");
+    let refused = |source: &str, request: &Request, piece: &str| {
+        let error = render_with(source, request).unwrap_err().to_string();
+        assert!(error.contains(piece), "{error}");
+    };
+    refused("{{ messages[0].content }}", &turns("x"), "does not render it as it is");
+    refused("{{ messages[1].content | upper }}", &turns("x"), "does not render it as it is");
+    let asked = Request { continue_final: true, ..request(vec![message(Role::User, "q")]) };
+    refused(plain, &asked, "not the assistant's");
+}
+
+fn open(default: &str, tool_use: Option<&str>, files: &[(&str, &str)]) -> Template {
+    let files = files.iter().map(|(name, text)| ((*name).to_owned(), (*text).to_owned())).collect();
+    let templates = Templates { default: default.to_owned(), tool_use: tool_use.map(str::to_owned), files };
+    Template::open(templates, Vec::new(), &[]).unwrap()
+}
+
+#[test]
+fn named_and_included_templates() {
+    let tool = super::super::Tool {
+        name: "f".to_owned(),
+        parameters: json!({}),
+        strict: true,
+        definition: json!({"z": 1, "a": 2}).as_object().unwrap().clone(),
+    };
+    let plain = request(vec![message(Role::User, "x")]);
+    let mut with_tools = Request { tools: vec![tool], ..plain.clone() };
+    let template = open("plain {{ tools is none }}", Some("tools {{ tools[0].function | tojson }}"), &[]);
+    assert_eq!(template.render(&plain).unwrap().text, "plain True");
+    assert_eq!(template.render(&with_tools).unwrap().text, "tools {\"z\": 1, \"a\": 2}");
+    with_tools.tool_choice = super::super::ToolChoice::None;
+    assert_eq!(template.render(&with_tools).unwrap().text, "plain True");
+    let template = open("{% include 'b.jinja' %}", None, &[("b.jinja", "<{{ messages[0].content }}>")]);
+    assert_eq!(template.render(&plain).unwrap().text, "<x>");
+    let outside = open("{% include '../b.jinja' %}", None, &[("b.jinja", "x")]);
+    assert!(outside.render(&plain).unwrap_err().to_string().contains("../b.jinja"));
+    let itself = open("{% include 'chat_template.jinja' %}", None, &[("chat_template.jinja", "file")]);
+    assert_eq!(itself.render(&plain).unwrap().text, "file");
+}
+
+#[test]
+fn what_a_template_knows() {
+    let knows = |source: &str| {
+        let template = open(source, None, &[]);
+        (template.knows_tools(), template.knows_tool_role(), template.knows_reasoning())
+    };
+    let contents = "{% for m in messages %}{{ m.content }}{% endfor %}";
+    assert_eq!(knows(contents), (false, true, false));
+    assert_eq!(knows("{% for m in messages if m.role != 'tool' %}{{ m.content }}{% endfor %}"), (false, false, false));
+    assert_eq!(knows("{{ tools | tojson }}{{ messages | tojson }}"), (true, true, true));
+    assert_eq!(
+        knows("{% if messages[-1].role != 'user' %}{{ raise_exception('no') }}{% endif %}"),
+        (false, false, false)
+    );
+    let control = |source: &str| open(source, None, &[]).thinking_control();
+    let nothing = ThinkingControl::default();
+    assert_eq!(control(contents), nothing);
+    assert_eq!(control("{{ enable_thinking }}"), ThinkingControl { switch: true, ..nothing });
+    assert_eq!(control("{{ reasoning_effort }}"), ThinkingControl { effort: true, ..nothing });
+    assert_eq!(control("{{ thinking_budget }}"), ThinkingControl { switch: true, effort: false, budget: true });
+}
+
+/// What public templates obey, as their model cards say.
+#[test]
+fn thinking_of_public_templates() {
+    let templates = public_tests::public_templates();
+    let check = |name: &str, switch: bool, effort: bool, budget: bool| {
+        let Some((_, source)) = templates.iter().find(|(found, _)| found == name) else {
+            assert!(templates.is_empty(), "{name}");
+            return;
+        };
+        let expected = ThinkingControl { switch, effort, budget };
+        assert_eq!(open(source, None, &[]).thinking_control(), expected, "{name}");
+    };
+    check("Qwen-Qwen3-0.6B", true, false, false);
+    check("Qwen-Qwen2.5-7B-Instruct", false, false, false);
+    check("deepseek-ai-DeepSeek-V3.1", true, false, false);
+    check("deepseek-ai-DeepSeek-V4", true, true, false);
+    check("openai-gpt-oss-120b", false, true, false);
+    check("HuggingFaceTB-SmolLM3-3B", true, false, false);
+    check("NVIDIA-Nemotron-Nano-v2", true, false, false);
+    check("ByteDance-Seed-OSS", true, false, true);
+    check("tencent-Hy3", true, true, false);
+    check("MiniMax-M3", true, false, false);
+    check("Kimi-K3", true, true, false);
+    check("GLM-4.6", true, false, false);
+    check("ibm-granite-granite-3.3-2B-Instruct", true, false, false);
+    check("upstage-Solar-Open-100B", true, true, false);
+}

@@ -229,3 +229,77 @@ fn smollm2_ids() {
     }
     assert_eq!(tokenizer.decode(&tokenizer.encode("naïve 日本 😀<|im_end|>", false).unwrap()), "naïve 日本 😀");
 }
+
+/// The pieces of a text of which some ranges, given as pieces of it, are plain.
+fn plain_pieces(tokenizer: &Tokenizer, text: &str, plain: &[&str]) -> Vec<String> {
+    let mut from = 0;
+    let ranges = plain.iter().map(|piece| {
+        let start = from + text[from..].find(piece).unwrap();
+        from = start + piece.len();
+        start..from
+    });
+    let rendered = Rendered { plain: ranges.collect(), text: text.to_owned() };
+    let ids = tokenizer.encode_rendered(&rendered).unwrap();
+    ids.iter().map(|&id| tokenizer.pipeline.id_to_token(id).unwrap()).collect()
+}
+
+#[test]
+fn plain_text_makes_no_control_tokens() {
+    let tokenizer = load(byte_level("smollm"));
+    let check = |text: &str, plain: &[&str], expected: &[&str]| {
+        assert_eq!(plain_pieces(&tokenizer, text, plain), expected, "{text}");
+    };
+    check("a<|e|>", &[], &["a", "<|e|>"]);
+    check("a<|e|>", &["<|e|>"], &["a", "<", "|", "e", "|", ">"]);
+    // What stands beside it is encoded as in a text without control tokens.
+    check("<|s|>x a<|e|> ab<|e|>", &["<|e|>"], &["<|s|>", "x", "Ġa", "<", "|", "e", "|", ">", "Ġab", "<|e|>"]);
+    check("<tool é> ab", &["<tool é>"], &["<", "t", "o", "o", "l", "Ġ", "Ã", "©", ">", "Ġab"]);
+    check("<|s|><|s|><|s|>", &["|s|><|s"], &["<", "|", "s", "|", ">", "<", "|", "s", "|", ">", "<|s|>"]);
+    let tokenizer = load(sentence_piece());
+    assert_eq!(plain_pieces(&tokenizer, "<s>hi</s>", &["</s>"])[..2], ["<s>", "▁hi"]);
+    assert!(!plain_pieces(&tokenizer, "<s>hi</s>", &["</s>"]).contains(&"</s>".to_owned()));
+}
+
+#[test]
+fn plain_text_is_encoded_as_the_pipeline_does() {
+    for tokenizer in [load(byte_level("llama-bpe")), load(byte_level("qwen2")), load(sentence_piece())] {
+        for text in ["<|s|> a ab\n\n hi<|e|>it hi</s> é日 12", "  hi", "<s> a", "x<tool é>y", "\0\u{1}\u{f0000}"] {
+            let whole = 0..text.find('<').unwrap_or(text.len());
+            let rendered = Rendered { text: text.to_owned(), plain: vec![whole] };
+            assert_eq!(tokenizer.encode_rendered(&rendered).unwrap(), tokenizer.encode(text, false).unwrap(), "{text}");
+        }
+    }
+}
+
+#[test]
+fn control_tokens_by_name() {
+    let mut tokens = load(byte_level("smollm")).control_tokens();
+    tokens.sort_by_key(|token| std::cmp::Reverse(token.text.clone()));
+    let expected = [("<|s|>", true), ("<|e|>", true), ("<tool é>", false)];
+    assert_eq!(
+        tokens.iter().map(|token| (token.text.as_str(), token.special)).collect::<Vec<_>>(),
+        [expected[0], expected[1], expected[2]]
+    );
+}
+
+#[test]
+fn zz_by_hand() {
+    let folder = std::path::Path::new("/tmp/templates/tok");
+    let tokenizer =
+        Tokenizer::from_json(&std::fs::read(folder.join("package/models/tokenizer.json")).unwrap()).unwrap();
+    let cases: serde_json::Value = serde_json::from_slice(&std::fs::read(folder.join("ref.json")).unwrap()).unwrap();
+    for case in cases.as_array().unwrap() {
+        let range =
+            |range: &serde_json::Value| range[0].as_u64().unwrap() as usize..range[1].as_u64().unwrap() as usize;
+        let rendered = Rendered {
+            text: case["text"].as_str().unwrap().to_owned(),
+            plain: case["plain"].as_array().unwrap().iter().map(range).collect(),
+        };
+        let ids: Vec<u64> = tokenizer.encode_rendered(&rendered).unwrap().into_iter().map(u64::from).collect();
+        assert_eq!(serde_json::json!(ids), case["ids"], "{rendered:?}");
+        assert_eq!(
+            tokenizer.encode_rendered(&Rendered { plain: vec![], ..rendered.clone() }).unwrap(),
+            tokenizer.encode(&rendered.text, false).unwrap()
+        );
+    }
+}

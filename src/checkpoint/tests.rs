@@ -26,7 +26,9 @@ fn safetensors_file(tensors: &[(&str, &[usize])]) -> Vec<u8> {
 fn folder(files: &[(&str, &[u8])]) -> TempDir {
     let folder = tempfile::tempdir().unwrap();
     for (name, bytes) in files {
-        std::fs::write(folder.path().join(name), bytes).unwrap();
+        let path = folder.path().join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, bytes).unwrap();
     }
     folder
 }
@@ -187,12 +189,21 @@ fn gguf_becomes_a_hugging_face_checkpoint() {
     assert_eq!(checkpoint.read(norm).unwrap(), [1; 128]);
     assert!(checkpoint.tensor("model.layers.0.self_attn.q_proj.weight").is_some());
     assert_eq!(checkpoint.templates().unwrap().unwrap().default, "{{ messages }}");
-    assert_eq!(checkpoint.special_tokens(), [("eos_token".to_owned(), "<|endoftext|>".to_owned())]);
+    let special = ["bos_token", "eos_token"].map(|part| (part.to_owned(), "<|endoftext|>".to_owned()));
+    assert_eq!(checkpoint.special_tokens(), special);
     // <|im_end|> is known by its name alone.
     assert_eq!(checkpoint.generation().unwrap().eos_token_ids, [0, 1]);
     let TokenizerSource::Gguf(vocabulary) = checkpoint.tokenizer().unwrap() else { panic!("not a GGUF's") };
     assert_eq!((vocabulary.tokens.len(), vocabulary.merges.as_slice()), (5, &["a b".to_owned()][..]));
     assert_eq!(vocabulary.pre.as_deref(), Some("smollm"));
+}
+
+#[test]
+fn gguf_templates() {
+    let mut writer = Writer::llama();
+    writer.text("tokenizer.chat_template.tool_use", "{{ tools }}");
+    let templates = open_gguf(&writer).unwrap().templates().unwrap().unwrap();
+    assert_eq!((templates.default.as_str(), templates.tool_use.as_deref()), ("{{ messages }}", Some("{{ tools }}")));
 }
 
 #[test]
@@ -289,6 +300,13 @@ fn template_homes() {
     check(&[("tokenizer_config.json", r#"{"chat_template": [{"name": "x", "template": "O"}]}"#)], Some("O"));
     check(&[("tokenizer_config.json", named), json], Some("C"));
     check(&[("tokenizer_config.json", named), json, jinja], Some("J"));
+    let own = [("additional_chat_templates/tool_use.jinja", "U"), ("other.jinja", "I"), jinja];
+    let templates = text_folder(&own).1.templates().unwrap().unwrap();
+    assert_eq!((templates.default.as_str(), templates.tool_use.as_deref()), ("J", Some("U")));
+    let included: Vec<&str> = templates.files.iter().map(|(path, _)| path.as_str()).collect();
+    assert_eq!(included, ["chat_template.jinja", "other.jinja", "additional_chat_templates/tool_use.jinja"]);
+    let templates = text_folder(&[own[0], ("tokenizer_config.json", named)]).1.templates().unwrap().unwrap();
+    assert_eq!((templates.default.as_str(), templates.tool_use.as_deref()), ("D", Some("U")));
     let nameless = named.replace("default", "rag");
     let (_folder, checkpoint) = text_folder(&[("tokenizer_config.json", &nameless)]);
     assert!(checkpoint.templates().unwrap_err().to_string().contains("(tool_use, rag)"));
@@ -321,4 +339,8 @@ fn generation_from_every_place() {
     let expected = Generation { eos_token_ids: vec![2, 7, 9], ..Generation::default() };
     assert_eq!(checkpoint.generation().unwrap(), expected);
     assert!(checkpoint.tokenizer().unwrap_err().to_string().contains("no tokenizer.json"));
+    let map = ("special_tokens_map.json", r#"{"eos_token": "<old>", "unk_token": {"content": "<u>"}}"#);
+    let special = text_folder(&[("tokenizer_config.json", tokenizer_config), map]).1.special_tokens();
+    let special: Vec<&str> = special.iter().map(|(_, token)| token.as_str()).collect();
+    assert_eq!(special, ["<b>", "<e>", "<u>"]);
 }

@@ -26,7 +26,7 @@ pub(super) enum Text {
         folder: PathBuf,
         tokenizer_config: Option<Value>,
         /// Older folders name their special tokens here.
-        special_tokens_map: Option<Value>,
+        special_tokens_map: Option<Box<Value>>,
         generation_config: Option<Value>,
     },
     Gguf(Box<Vocabulary>),
@@ -41,7 +41,7 @@ impl Text {
         Ok(Text::Folder {
             folder: folder.to_owned(),
             tokenizer_config: optional("tokenizer_config.json")?,
-            special_tokens_map: optional("special_tokens_map.json")?,
+            special_tokens_map: optional("special_tokens_map.json")?.map(Box::new),
             generation_config: optional("generation_config.json")?,
         })
     }
@@ -81,7 +81,7 @@ impl Text {
     pub(super) fn special_token(&self, part: &str) -> Option<String> {
         match self {
             Text::Folder { tokenizer_config, special_tokens_map, .. } => {
-                let homes = [tokenizer_config, special_tokens_map].into_iter().flatten();
+                let homes = [tokenizer_config.as_ref(), special_tokens_map.as_deref()].into_iter().flatten();
                 let mut tokens = homes.filter_map(|home| home.get(part));
                 tokens.find_map(|token| token.as_str().or_else(|| token.get("content")?.as_str())).map(str::to_owned)
             }

@@ -26,7 +26,10 @@ pub(super) fn add_to(environment: &mut Environment<'static>, clock: Clock) {
     environment.add_filter("trim", trim);
     environment.add_filter("indent", indent);
     environment.add_filter("join", join);
-    environment.add_filter("list", |value: &Value| iterated(value)?.try_iter().map(Iterator::collect::<Vec<Value>>));
+    environment
+        .add_filter("list", |state: &State, value: &Value| minijinja::filters::list(state, iterated(value)?.clone()));
+    environment.add_filter("escape", escape);
+    environment.add_filter("e", escape);
     environment.add_filter("default", default);
     environment.add_filter("d", default);
     environment.add_filter("int", int);
@@ -103,8 +106,14 @@ fn trim(value: &Value, characters: Option<&str>) -> Result<String, Error> {
     .to_owned())
 }
 
+/// With the entities that Python's markupsafe writes.
+fn escape(value: &Value) -> Result<String, Error> {
+    let text = text_of(value)?.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
+    Ok(text.replace('\'', "&#39;").replace('"', "&#34;"))
+}
+
 /// jinja2's `indent(width, first, blank)`, line by line as `str.splitlines` sees them.
-fn indent(value: &Value, arguments: Rest<Value>, options: Kwargs) -> Result<String, Error> {
+fn indent(state: &State, value: &Value, arguments: Rest<Value>, options: Kwargs) -> Result<String, Error> {
     let option = |index: usize, name: &str| match arguments.get(index) {
         Some(argument) => Ok(argument.clone()),
         None => options.get::<Option<Value>>(name).map(|value| value.unwrap_or(Value::UNDEFINED)),
@@ -120,6 +129,7 @@ fn indent(value: &Value, arguments: Rest<Value>, options: Kwargs) -> Result<Stri
     let text = text_of(value)? + "\n";
     let mut out = String::with_capacity(text.len() * 2);
     for (index, line) in super::methods::lines(&text, false).enumerate() {
+        state.consume_fuel(1 + by.len() as u64 / 64)?;
         out.push_str(if index > 0 { "\n" } else { "" });
         if if index == 0 { first } else { blank || !line.is_empty() } {
             out.push_str(&by);

@@ -7,12 +7,30 @@ use std::path::{Path, PathBuf};
 use serde_json::{Map, Value as Json};
 use sha2::{Digest, Sha256};
 
-use super::{Rendered, Template};
+use super::{Rendered, Template, environment};
 use crate::chat::{ControlToken, Error, LoadError, Message, Request, Role, Thinking, Tool, ToolCall, ToolChoice};
 use crate::checkpoint::Templates;
 
-/// Template, conversation, and why ours is not transformers' there.
-const DIFFERENCES: &[(&str, &str, &str)] = &[];
+/// Conversation, templates, and why ours is not what transformers makes of them.
+const DIFFERENCES: &[(&str, &[&str], &str)] = &[(
+    "null-content",
+    &[
+        "LFM2-8B-A1B",
+        "LFM2.5-Instruct",
+        "Qwen-QwQ-32B",
+        "Qwen-Qwen3-0.6B",
+        "deepseek-ai-DeepSeek-R1-Distill-Llama-8B",
+        "deepseek-ai-DeepSeek-R1-Distill-Qwen-32B",
+        "ibm-granite-granite-3.3-2B-Instruct",
+        "microsoft-Phi-3.5-mini-instruct",
+        "unsloth-mistral-Devstral-Small-2507",
+    ],
+    "transformers drops a content that is null, and these fail without one; ours is an empty text",
+)];
+
+/// The templates' own difference, in every conversation that shows tools: this one adds a text to a `|safe` one, by
+/// which jinja2 escapes the other text for HTML (`&#34;` in each tool's JSON), and minijinja does not.
+const ESCAPES_TOOLS: &str = "meetkai-functionary-medium-v3.1";
 
 fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
@@ -33,13 +51,15 @@ pub(super) fn public_templates() -> Vec<(String, String)> {
 
 /// A template as make.py has it: the same special tokens, the same time.
 pub(super) fn template(source: &str, controls: &[ControlToken]) -> Result<Template, LoadError> {
+    template_with_fuel(source, controls, environment::FUEL)
+}
+
+pub(super) fn template_with_fuel(source: &str, controls: &[ControlToken], fuel: u64) -> Result<Template, LoadError> {
     let tokens = [("bos_token", "<s>"), ("eos_token", "</s>"), ("unk_token", "<unk>"), ("pad_token", "<pad>")];
     let tokens = tokens.map(|(name, token)| (name.to_owned(), token.to_owned())).to_vec();
-    let date = chrono::NaiveDate::from_ymd_opt(2026, 2, 3).unwrap().and_hms_opt(4, 5, 6).unwrap();
-    assert_eq!(date.to_string(), "2026-02-03 04:05:06");
-    Template::at(Templates { default: source.to_owned(), ..Templates::default() }, tokens, controls, || {
-        chrono::NaiveDate::default().and_time(chrono::NaiveTime::MIN) + chrono::TimeDelta::seconds(1_770_091_506)
-    })
+    let clock = || chrono::NaiveDate::from_ymd_opt(2026, 2, 3).unwrap().and_hms_opt(4, 5, 6).unwrap();
+    let templates = Templates { default: source.to_owned(), ..Templates::default() };
+    Template::within(environment::environment(clock, fuel), templates, tokens, controls)
 }
 
 fn text(json: &Json, field: &str) -> Option<String> {
@@ -137,7 +157,7 @@ fn public_templates_render_as_transformers_does() {
     let expected = std::fs::read_to_string(root().join("tests/data/templates/outcomes.tsv")).unwrap();
     let expected: Vec<Vec<&str>> = expected.lines().skip(1).map(|line| line.split('\t').collect()).collect();
     let conversations = conversations();
-    let (mut same, mut both_fail, mut wrong) = (0, 0, Vec::new());
+    let (mut same, mut both_fail, mut differ, mut wrong) = (0, 0, 0, Vec::new());
     for (name, source) in &templates {
         let row = expected.iter().find(|row| row[0] == name).unwrap_or_else(|| panic!("{name}: run make.py"));
         assert_eq!(row[1], hex(source.as_bytes()), "{name} has changed: run make.py");
@@ -146,16 +166,19 @@ fn public_templates_render_as_transformers_does() {
             let (kind, text) = outcome(template.render(request));
             keep(name, conversation, kind, &text);
             let ours = if kind == "-" { "-".to_owned() } else { format!("{kind}{}", &hex(text.as_bytes())[..32]) };
-            let known = DIFFERENCES.iter().any(|row| (row.0, row.1) == (name.as_str(), conversation.as_str()));
+            let known = DIFFERENCES.iter().any(|row| row.0 == conversation && row.1.contains(&name.as_str()))
+                || name == ESCAPES_TOOLS && !super::variables::shown_tools(request).is_empty() && kind.is_empty();
             if ours == *expected {
                 assert!(!known, "{name}, {conversation}: no difference any more");
                 *(if kind.is_empty() { &mut same } else { &mut both_fail }) += 1;
-            } else if !known {
+            } else if known {
+                differ += 1;
+            } else {
                 wrong.push(format!("{name}, {conversation}: {expected} expected, {kind}{}", ellipsis(&text)));
             }
         }
     }
-    let counts = format!("{same} the same, {both_fail} fail in both, {} known to differ", DIFFERENCES.len());
+    let counts = format!("{same} the same, {both_fail} fail in both, {differ} known to differ");
     writeln!(std::io::stderr(), "{counts}").unwrap();
     assert!(wrong.is_empty(), "{counts}, {} differ:\n{}", wrong.len(), wrong.join("\n"));
     assert!(templates.len() >= 70 && same > 0);

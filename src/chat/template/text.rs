@@ -4,12 +4,9 @@ use std::borrow::Cow;
 use std::fmt::Write;
 
 use minijinja::value::ValueKind;
-use minijinja::{Error, ErrorKind, Value};
+use minijinja::{Error, Value};
 
-use crate::chat::python::float_repr;
-
-/// How deep a value may be nested to be written: JSON's readers stop at 128 levels.
-pub(super) const DEPTH: usize = 150;
+use crate::chat::python::{check_size, float_repr};
 
 /// What Python's `str.strip` and `str.split` take for white space: Unicode's, and the four separators of ASCII.
 pub(super) fn is_space(char: char) -> bool {
@@ -23,15 +20,14 @@ pub(super) fn text_of(value: &Value) -> Result<Cow<'_, str>, Error> {
     }
     let mut out = String::new();
     if !value.is_undefined() {
-        repr(value, &mut out, DEPTH)?;
+        repr(value, &mut out, 0)?;
     }
     Ok(Cow::Owned(out))
 }
 
 fn repr(value: &Value, out: &mut String, depth: usize) -> Result<(), Error> {
-    let Some(depth) = depth.checked_sub(1) else {
-        return Err(too_deep());
-    };
+    check_size(depth, out.len())?;
+    let depth = depth + 1;
     match value.kind() {
         ValueKind::Undefined => out.push_str("Undefined"),
         ValueKind::String => quote(value.as_str().unwrap_or_default(), out),
@@ -62,10 +58,6 @@ fn repr(value: &Value, out: &mut String, depth: usize) -> Result<(), Error> {
         _ => write!(out, "{value}").expect("writing to a string cannot fail"),
     }
     Ok(())
-}
-
-pub(super) fn too_deep() -> Error {
-    Error::new(ErrorKind::InvalidOperation, format!("a value is nested deeper than {DEPTH} levels"))
 }
 
 /// A string in Python's quotes: double ones where it holds single ones only.
