@@ -436,7 +436,7 @@ mod tests {
     fn what_is_not_allowed_is_as_if_it_could_not_be() {
         let mut random = Random::new(72);
         for round in 0..400 {
-            let vocabulary = [1, 31, 64, 100, 1000, 5003][round % 6];
+            let vocabulary = [1usize, 31, 64, 100, 1000, 5003][round % 6];
             let logits: Vec<f32> = (0..3 * vocabulary).map(|_| (random.f32() * 40.0).round() / 4.0).collect();
             let choices: Vec<Choice> = (0..3).map(|_| random_choice(&mut random)).collect();
             let mut ids: Vec<u32> = (0..vocabulary as u32 + 3).filter(|_| random.below(4) == 0).collect();
