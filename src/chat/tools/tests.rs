@@ -332,18 +332,20 @@ fn random_mutations() {
 #[test]
 fn a_big_argument_takes_no_room() {
     for format in FORMATS {
-        let content = "0123456789 \n".repeat(200_000);
+        let thorough = ["hermes", "qwen_xml"].contains(&format.name);
+        let content = "0123456789 \n".repeat(if thorough { 200_000 } else { 5_000 });
         let call = ToolCall {
             id: String::new(),
             name: "write_file".to_owned(),
             arguments: Map::from_iter([("path".to_owned(), json!("p")), ("content".to_owned(), json!(content))]),
         };
-        let written = (format.render)(&call, 0);
+        let envelope = &format.envelope;
+        let written = format!("{}{}{}", envelope.open, (format.render)(&call, 0), envelope.close);
         let mut splitter = Splitter::new(dialect(format), &tools(), Cut::Text, [], 7);
         let mut whole = Whole::default();
         let (mut rest, mut most) = (written.as_str(), 0);
         while !rest.is_empty() {
-            let (piece, after) = rest.split_at(rest.len().min(13));
+            let (piece, after) = rest.split_at(rest.floor_char_boundary(13));
             splitter.push(Piece::Text(piece)).into_iter().for_each(|event| whole.add(event));
             most = most.max(splitter.held());
             rest = after;
