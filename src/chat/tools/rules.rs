@@ -103,8 +103,10 @@ impl<'a> Rules<'a> {
             self.rules.push(format!("{name}[lazy]: {body}"));
             return name;
         }
-        let after = self.literal(after);
-        format!("{} {after}", self.rule(&body))
+        // A name in capitals makes it one lexeme.
+        let name = self.name().to_uppercase();
+        self.rules.push(format!("{name}: {body}"));
+        format!("{name} {}", self.literal(after))
     }
 
     /// A tool's parameters in the schema's order.
