@@ -1,13 +1,16 @@
 //! What a family of models writes: its thoughts, its calls, its quirks. Data, chosen by what the model says of itself.
 
 use super::{
+    Cut,
     split::{Answer, Program},
     tools::Format,
 };
 
+mod choose;
 mod table;
 mod tagged;
 
+pub use choose::{Choice, Names, choose};
 pub use table::DIALECTS;
 
 /// How a family writes.
@@ -25,6 +28,41 @@ pub struct Dialect {
     pub reasoning: Option<Tags>,
     /// The formats of its calls, the one it writes first, then others that it has been seen to write.
     pub tools: &'static [&'static Format],
+    /// What ids its template takes for calls.
+    pub call_ids: CallIds,
+}
+
+/// What a call's id looks like.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CallIds {
+    /// `call_` and 24 characters, as OpenAI's are.
+    Long,
+    /// Nine letters and digits; the template refuses others.
+    Nine,
+}
+
+impl CallIds {
+    /// Whether an id that the model gave can stay.
+    pub fn allow(self, id: &str) -> bool {
+        match self {
+            CallIds::Long => !id.is_empty(),
+            CallIds::Nine => id.len() == 9 && id.bytes().all(|byte| byte.is_ascii_alphanumeric()),
+        }
+    }
+}
+
+impl Dialect {
+    /// What the end of this prompt has begun already: a thought where it ends with the mark that opens one, or where
+    /// models of this dialect think unasked and it does not end with the mark that closes one.
+    pub fn starts_in(&self, prompt: &str) -> Cut {
+        let Some(tags) = &self.reasoning else { return Cut::Text };
+        let end = prompt.trim_end();
+        let ends_with = |marks: &[&str]| marks.iter().any(|mark| end.ends_with(mark));
+        match ends_with(tags.open) || tags.always && !ends_with(tags.close) {
+            true => Cut::Reasoning,
+            false => Cut::Text,
+        }
+    }
 }
 
 /// Marks around thoughts.

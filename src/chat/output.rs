@@ -3,7 +3,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::{Cut, Event, ToolEvent};
+use super::{Cut, Event, ToolEvent, dialect::CallIds};
 
 /// The events found so far. Clones say into the same list.
 #[derive(Debug, Clone)]
@@ -26,6 +26,7 @@ struct State {
     open_call: bool,
     /// Hashed with a call's number, this makes its id.
     ids: u64,
+    call_ids: CallIds,
 }
 
 /// Where in the text the last character stands, as far as that says whether a mark there is code.
@@ -40,7 +41,7 @@ struct Line {
 
 impl Output {
     /// Nothing said yet. `ids` should be random.
-    pub fn new(phase: Cut, ids: u64) -> Output {
+    pub fn new(phase: Cut, ids: u64, call_ids: CallIds) -> Output {
         let state = State {
             events: Vec::new(),
             phase,
@@ -52,6 +53,7 @@ impl Output {
             calls: 0,
             open_call: false,
             ids,
+            call_ids,
         };
         Output(Arc::new(Mutex::new(state)))
     }
@@ -132,8 +134,8 @@ impl Output {
         let mut state = self.lock();
         state.spaces.clear();
         (state.set_off, state.said) = (true, false);
-        let (index, ids) = (state.calls, state.ids);
-        let id = id.unwrap_or_else(|| call_id(ids, index));
+        let (index, ids, call_ids) = (state.calls, state.ids, state.call_ids);
+        let id = id.filter(|id| call_ids.allow(id)).unwrap_or_else(|| call_id(ids, index, call_ids));
         state.calls += 1;
         state.open_call = true;
         state.events.push(Event::ToolCall(ToolEvent::Begun { index, id, name: name.to_owned() }));
@@ -199,8 +201,8 @@ impl Line {
     }
 }
 
-/// `call_` and 24 characters, from SplitMix64 over the answer's number and the call's.
-fn call_id(seed: u64, index: usize) -> String {
+/// Characters from SplitMix64 over the answer's number and the call's.
+fn call_id(seed: u64, index: usize, style: CallIds) -> String {
     const DIGITS: &[u8; 36] = b"0123456789abcdefghijklmnopqrstuvwxyz";
     let mut state = seed ^ (index as u64 + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
     let mut digit = || {
@@ -209,5 +211,8 @@ fn call_id(seed: u64, index: usize) -> String {
         z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
         char::from(DIGITS[((z ^ (z >> 31)) % 36) as usize])
     };
-    format!("call_{}", (0..24).map(|_| digit()).collect::<String>())
+    match style {
+        CallIds::Long => format!("call_{}", (0..24).map(|_| digit()).collect::<String>()),
+        CallIds::Nine => (0..9).map(|_| digit()).collect(),
+    }
 }

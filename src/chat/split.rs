@@ -12,7 +12,9 @@ use super::{
 };
 
 mod actions;
+mod channels;
 mod messages;
+mod recipients;
 
 pub use messages::{Kind, Messages};
 
@@ -70,7 +72,7 @@ impl Splitter {
         special_marks: impl IntoIterator<Item = String>,
         ids: u64,
     ) -> Splitter {
-        let (input, output) = (Input::new(special_marks), Output::new(starts, ids));
+        let (input, output) = (Input::new(special_marks), Output::new(starts, ids, dialect.call_ids));
         let calls = Calls::new(tools, output.clone());
         let answer = Answer { input: input.clone(), output: output.clone(), calls, dialect, style: &PLAIN };
         let program = (dialect.program)(answer);
@@ -189,6 +191,7 @@ impl Answer {
                     if self.thought().await == Ended::Passage {
                         return;
                     }
+                    self.bare_call().await;
                 }
                 Mark::CloseThought if self.output.is_blank() || self.style.reopens => self.output.enter(Cut::Text),
                 Mark::Dropped => {}

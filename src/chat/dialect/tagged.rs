@@ -1,21 +1,16 @@
 //! Dialects whose calls are tags, or notations of their own.
 
-use super::{Dialect, Tags, table::THINK};
+use super::{
+    Dialect, Tags,
+    table::{self, THINK},
+};
 use crate::chat::{
     split::{Answer, Kind, Messages, Style},
     tools,
 };
 
-/// A dialect of marks, for rows to begin with.
-const MARKS: Dialect = Dialect {
-    name: "",
-    model_types: &[],
-    template_marks: &[],
-    stop_tokens: &[],
-    program: Answer::by_marks,
-    reasoning: Some(THINK),
-    tools: &[],
-};
+/// A dialect of marks that thinks as most do.
+const MARKS: Dialect = Dialect { reasoning: Some(THINK), ..table::MARKS };
 
 const fn thoughts(open: &'static [&'static str], close: &'static [&'static str]) -> Option<Tags> {
     Some(Tags { open, close, always: false, calls_inside: true })
@@ -160,6 +155,7 @@ pub(super) const GEMMA4: Dialect = Dialect {
     program: |answer| answer.styled(&GEMMA_STYLE).by_marks(),
     reasoning: thoughts(&["<|channel>thought"], &["<channel|>"]),
     tools: &[&tools::GEMMA4, &tools::TOOL_CODE],
+    ..MARKS
 };
 
 pub(super) const GEMMA: Dialect = Dialect {

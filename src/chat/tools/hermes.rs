@@ -2,7 +2,7 @@
 //!
 //! `<tool_call>\n{"name": "f", "arguments": {"x": 1}}\n</tool_call>`
 
-use super::{Envelope, Format, NotACall, Parsing, Region, Rules, object};
+use super::{Envelope, Format, Parsing, Region, Rules, object};
 use crate::chat::{Tool, ToolCall};
 
 pub static FORMAT: Format = Format {
@@ -17,19 +17,10 @@ pub static FORMAT: Format = Format {
 
 fn parse(region: Region) -> Parsing {
     Box::pin(async move {
-        object::call(&region).await?;
-        close(&region).await
+        object::calls(&region).await?;
+        region.close("</tool_call>").await;
+        Ok(())
     })
-}
-
-/// The closing tag, which models leave out at the end or before the next call.
-async fn close(region: &Region) -> Result<(), NotACall> {
-    region.input.pin();
-    region.input.skip_space().await;
-    if !region.input.eat("</tool_call>").await {
-        region.input.rewind();
-    }
-    Ok(())
 }
 
 fn render(call: &ToolCall, _: usize) -> String {
@@ -37,7 +28,6 @@ fn render(call: &ToolCall, _: usize) -> String {
 }
 
 fn grammar(rules: &mut Rules, tool: &Tool) -> String {
-    let (open, close) = (rules.mark("<tool_call>"), rules.mark("</tool_call>"));
-    let newline = rules.literal("\n");
-    format!("{open} {newline} {} {newline} {close}", object::grammar(rules, tool))
+    let (open, close) = (rules.literal("<tool_call>\n"), rules.literal("\n</tool_call>"));
+    format!("{open} {} {close}", object::grammar(rules, tool))
 }

@@ -11,25 +11,46 @@ use serde_json::Value;
 
 use super::{Tool, input::Input, json, output::Output, request::ToolCall, schema::Shape};
 
+mod apertus;
+mod apriel;
 mod arguments;
+mod calling_tool;
+mod cohere;
+mod command_r;
+mod deepseek;
+mod deepseek_v31;
 mod deepseek_v32;
 mod deepseek_v4;
+mod firefunction;
+mod function_tag;
+pub(super) mod functionary;
 mod gemma4;
+mod gigachat;
+mod gigachat_v3;
 mod glm;
 mod glm47;
+mod granite;
+pub(super) mod harmony;
 mod hermes;
 mod hunyuan;
 mod inkling;
 mod k2_horizon;
+mod kimi;
 mod kimi_k3;
 mod laguna;
 mod lfm2;
 mod ling;
+mod llama;
 mod minicpm;
 mod minimax;
+mod minimax_m1;
 mod minimax_m3;
+mod mistral;
+mod mistral_args;
+mod mistral_ids;
 mod muse;
 mod nemotron;
+mod nemotron_nano;
 mod nesting;
 mod notation;
 mod object;
@@ -39,6 +60,7 @@ mod qwen_xml;
 mod reka;
 mod rules;
 mod seed_oss;
+mod solar;
 mod spelling;
 mod statement;
 mod step3p5;
@@ -46,26 +68,48 @@ mod tagged;
 mod tool_code;
 mod ui_tars;
 mod values;
+mod xlam;
 
+pub use apertus::FORMAT as APERTUS;
+pub use apriel::FORMAT as APRIEL;
 pub use arguments::Arguments;
+pub use calling_tool::FORMAT as CALLING_TOOL;
+pub use cohere::FORMAT as COHERE;
+pub use command_r::FORMAT as COMMAND_R;
+pub use deepseek::FORMAT as DEEPSEEK;
 pub use deepseek_v4::FORMAT as DEEPSEEK_V4;
+pub use deepseek_v31::FORMAT as DEEPSEEK_V31;
 pub use deepseek_v32::FORMAT as DEEPSEEK_V32;
+pub use firefunction::FORMAT as FIREFUNCTION;
+pub use function_tag::FORMAT as FUNCTION_TAG;
+pub use functionary::FORMAT as FUNCTIONARY;
 pub use gemma4::FORMAT as GEMMA4;
+pub use gigachat::FORMAT as GIGACHAT;
+pub use gigachat_v3::FORMAT as GIGACHAT_V3;
 pub use glm::FORMAT as GLM;
 pub use glm47::FORMAT as GLM47;
+pub use granite::FORMAT as GRANITE;
+pub use harmony::FORMAT as HARMONY;
 pub use hermes::FORMAT as HERMES;
 pub use hunyuan::FORMAT as HUNYUAN;
 pub use inkling::FORMAT as INKLING;
 pub use k2_horizon::FORMAT as K2_HORIZON;
+pub use kimi::FORMAT as KIMI;
 pub use kimi_k3::FORMAT as KIMI_K3;
 pub use laguna::FORMAT as LAGUNA;
 pub use lfm2::FORMAT as LFM2;
 pub use ling::FORMAT as LING;
+pub use llama::FORMAT as LLAMA;
 pub use minicpm::FORMAT as MINICPM;
 pub use minimax::FORMAT as MINIMAX;
+pub use minimax_m1::FORMAT as MINIMAX_M1;
 pub use minimax_m3::FORMAT as MINIMAX_M3;
+pub use mistral::FORMAT as MISTRAL;
+pub use mistral_args::FORMAT as MISTRAL_ARGS;
+pub use mistral_ids::FORMAT as MISTRAL_IDS;
 pub use muse::FORMAT as MUSE;
 pub use nemotron::FORMAT as NEMOTRON;
+pub use nemotron_nano::FORMAT as NEMOTRON_NANO;
 use nesting::Nesting;
 use notation::Notation;
 pub use pythonic::FORMAT as PYTHONIC;
@@ -73,10 +117,12 @@ pub use qwen_xml::FORMAT as QWEN_XML;
 pub use reka::FORMAT as REKA;
 pub use rules::Rules;
 pub use seed_oss::FORMAT as SEED_OSS;
+pub use solar::FORMAT as SOLAR;
 use spelling::Spelling;
 pub use step3p5::FORMAT as STEP3P5;
 pub use tool_code::FORMAT as TOOL_CODE;
 pub use ui_tars::FORMAT as UI_TARS;
+pub use xlam::FORMAT as XLAM;
 
 /// One family's way to write calls.
 pub struct Format {
@@ -130,6 +176,29 @@ pub const FORMATS: &[&Format] = &[
     &STEP3P5,
     &TOOL_CODE,
     &UI_TARS,
+    &APERTUS,
+    &APRIEL,
+    &CALLING_TOOL,
+    &COHERE,
+    &COMMAND_R,
+    &DEEPSEEK,
+    &DEEPSEEK_V31,
+    &FIREFUNCTION,
+    &FUNCTION_TAG,
+    &FUNCTIONARY,
+    &GIGACHAT,
+    &GIGACHAT_V3,
+    &GRANITE,
+    &HARMONY,
+    &KIMI,
+    &LLAMA,
+    &MINIMAX_M1,
+    &MISTRAL,
+    &MISTRAL_ARGS,
+    &MISTRAL_IDS,
+    &NEMOTRON_NANO,
+    &SOLAR,
+    &XLAM,
 ];
 
 /// The text at hand is no call. What was read of it since the last call is text.
@@ -144,6 +213,17 @@ impl From<json::NotJson> for NotACall {
 
 /// A reader of calls. It begins calls in its region, and ends when what belongs to it has been read.
 pub type Parsing = Pin<Box<dyn Future<Output = Result<(), NotACall>> + Send>>;
+
+/// Tools that families take code to be meant for.
+const INTERPRETERS: &[&str] = &["code_interpreter", "python", "ipython"];
+
+/// Bytes of a name.
+const NAME: usize = 256;
+
+/// Whether a tool's name may have this character where the format does not say where the name ends.
+fn in_name(char: char) -> bool {
+    char.is_alphanumeric() || "_.-/:".contains(char)
+}
 
 /// A place where calls may stand.
 #[derive(Clone)]
@@ -179,6 +259,39 @@ impl Region {
     /// Whether this tool was declared.
     pub fn declares(&self, name: &str) -> bool {
         self.calls.declared(name).is_some()
+    }
+
+    /// Takes the mark that closes calls, if it is next. Models leave it out; and the end of an answer that was cut may
+    /// be its beginning.
+    pub async fn close(&self, mark: &str) {
+        self.input.pin();
+        self.input.skip_space().await;
+        if self.input.eat(mark).await {
+            return;
+        }
+        if self.input.met_end() && mark.starts_with(&self.input.pending()) {
+            self.input.discard();
+        } else {
+            self.input.rewind();
+        }
+    }
+
+    /// Code for an interpreter, up to the first of these marks, where such a tool is declared: all of it is the argument
+    /// `code`, or the tool's first.
+    pub async fn code(&self, marks: &[&str]) -> Result<(), NotACall> {
+        let name = INTERPRETERS.iter().find(|name| self.declares(name)).ok_or(NotACall)?;
+        self.code_for(name, marks).await
+    }
+
+    /// [`Region::code`] for the tool of this name.
+    pub async fn code_for(&self, name: &str, marks: &[&str]) -> Result<(), NotACall> {
+        let mut arguments = self.call(name)?;
+        let members = arguments.shape().members();
+        let code = members.iter().find(|name| *name == "code").or(members.first());
+        let code = code.map_or("code", String::as_str).to_owned();
+        arguments.text(&code, marks, true).await?;
+        arguments.end();
+        Ok(())
     }
 
     /// A call is complete; a failure from here on takes back only what follows.

@@ -8,6 +8,30 @@ use crate::chat::{Tool, ToolCall, json, python::Dumps, schema::Shape};
 /// What the name and the arguments are called.
 const NAMES: &[&str] = &["name", "tool_name", "tool", "function_name"];
 const ARGUMENTS: &[&str] = &["arguments", "parameters", "args", "input"];
+/// What may stand before either.
+const BEFORE: &[&str] = &["id", "tool_call_id", "call_id", "type", "index"];
+
+/// Reads a list of calls, or calls one after the other, or one.
+pub(super) async fn calls(region: &Region) -> Result<(), NotACall> {
+    let input = &region.input;
+    input.skip_space().await;
+    if input.is_next("[").await {
+        return list(region).await;
+    }
+    call(region).await?;
+    loop {
+        input.pin();
+        input.skip_space().await;
+        if input.eat(";").await || input.eat(",").await {
+            input.skip_space().await;
+        }
+        if !input.is_next("{").await {
+            input.rewind();
+            return Ok(());
+        }
+        call(region).await?;
+    }
+}
 
 /// Reads one object, from its brace on.
 pub(super) async fn call(region: &Region) -> Result<(), NotACall> {
@@ -16,7 +40,7 @@ pub(super) async fn call(region: &Region) -> Result<(), NotACall> {
     if !input.eat("{").await {
         return Err(NotACall);
     }
-    let (mut name, mut id, mut arguments) = (None, None, None);
+    let (mut name, mut arguments) = (None, None);
     let mut called = false;
     loop {
         input.skip_space().await;
@@ -29,8 +53,12 @@ pub(super) async fn call(region: &Region) -> Result<(), NotACall> {
             return Err(NotACall);
         }
         match key.as_str() {
-            key if NAMES.contains(&key) && name.is_none() => name = Some(string(region).await?),
-            "id" | "tool_call_id" if id.is_none() => id = Some(value(region).await?),
+            key if NAMES.contains(&key) && name.is_none() => {
+                name = Some(string(region).await?).filter(|name| region.declares(name));
+                if name.is_none() {
+                    return Err(NotACall);
+                }
+            }
             // OpenAI's own form has both inside.
             "function" if name.is_none() => match nested(region).await? {
                 Nested::Name(own) => name = Some(own),
@@ -43,6 +71,8 @@ pub(super) async fn call(region: &Region) -> Result<(), NotACall> {
                 }
                 None => arguments = Some(value(region).await?),
             },
+            // An object that begins with something else is no call, and may be long.
+            key if name.is_none() && !called && !BEFORE.contains(&key) => return Err(NotACall),
             _ => drop(value(region).await?),
         }
         input.skip_space().await;
@@ -96,11 +126,12 @@ pub(super) async fn list(region: &Region) -> Result<(), NotACall> {
     loop {
         call(region).await?;
         input.skip_space().await;
-        if input.eat("]").await {
-            return Ok(());
-        }
-        if !input.eat(",").await {
-            return Err(NotACall);
+        let more = input.eat(",").await;
+        input.skip_space().await;
+        match input.eat("]").await {
+            true => return Ok(()),
+            false if more => {}
+            false => return Err(NotACall),
         }
     }
 }
@@ -122,8 +153,13 @@ pub(super) fn grammar(rules: &mut Rules, tool: &Tool) -> String {
 
 /// What [`render_as`] writes.
 pub(super) fn grammar_as(rules: &mut Rules, tool: &Tool, arguments: &str) -> String {
+    format!("{} {}", open_grammar(rules, tool, arguments), rules.literal("}"))
+}
+
+/// [`grammar_as`] without the brace that closes the object.
+pub(super) fn open_grammar(rules: &mut Rules, tool: &Tool, arguments: &str) -> String {
     let head = rules.literal(&format!("{{\"name\": {}, \"{arguments}\": ", Value::from(tool.name.as_str())));
-    format!("{head} {} {}", rules.json(&tool.parameters), rules.literal("}"))
+    format!("{head} {}", rules.json(&tool.parameters))
 }
 
 /// Arguments as `tojson` writes them.

@@ -4,11 +4,8 @@
 
 use serde_json::{Value, json};
 
-use super::{Arguments, Envelope, Format, NotACall, Parsing, Region, Rules, rules::Parameter};
+use super::{Arguments, Envelope, Format, NAME, NotACall, Parsing, Region, Rules, in_name, rules::Parameter};
 use crate::chat::{Tool, ToolCall, input::Input, json, python::Dumps, schema::Types};
-
-/// Bytes of a name.
-const NAME: usize = 256;
 
 pub static FORMAT: Format = Format {
     name: "pythonic",
@@ -23,11 +20,7 @@ pub static FORMAT: Format = Format {
 fn parse(region: Region) -> Parsing {
     Box::pin(async move {
         list(&region).await?;
-        region.input.pin();
-        region.input.skip_space().await;
-        if !region.input.eat("<|python_end|>").await {
-            region.input.rewind();
-        }
+        region.close("<|python_end|>").await;
         Ok(())
     })
 }
@@ -56,17 +49,28 @@ pub(super) async fn list(region: &Region) -> Result<(), NotACall> {
 pub(super) async fn call(region: &Region) -> Result<(), NotACall> {
     let input = &region.input;
     input.skip_space().await;
-    let name = input.word(|char| char.is_alphanumeric() || "_.-/:".contains(char), NAME).await.ok_or(NotACall)?;
+    let name = input.word(in_name, NAME).await.ok_or(NotACall)?;
     if !input.eat("(").await {
         return Err(NotACall);
     }
-    let mut arguments = region.call(&name)?;
+    let arguments = region.call(&name)?;
     input.skip_space().await;
-    if input.is_next("{").await && !first_is_an_object(&arguments) {
-        arguments.object().await?;
-        input.skip_space().await;
-        return if input.eat(")").await { Ok(()) } else { Err(NotACall) };
+    match input.is_next("{").await && !first_is_an_object(&arguments) {
+        true => all(region, arguments).await,
+        false => each(region, arguments).await,
     }
+}
+
+/// All arguments as one object, and the parenthesis that closes them.
+pub(super) async fn all(region: &Region, arguments: Arguments) -> Result<(), NotACall> {
+    arguments.object().await?;
+    region.input.skip_space().await;
+    if region.input.eat(")").await { Ok(()) } else { Err(NotACall) }
+}
+
+/// Arguments one by one, and the parenthesis that closes them.
+pub(super) async fn each(region: &Region, mut arguments: Arguments) -> Result<(), NotACall> {
+    let input = &region.input;
     let mut position = 0;
     while !input.eat(")").await {
         argument(input, &mut arguments, position).await?;

@@ -1,0 +1,40 @@
+//! Functionary 3.2: a recipient's name on a line, and JSON. Text goes to the recipient `all`, see
+//! [`crate::chat::split::Answer::by_recipients`].
+//!
+//! `>>>f\n{"x": 1}`
+
+use super::{Envelope, Format, NAME, NotACall, Parsing, Region, Rules, harmony, object};
+use crate::chat::{Tool, ToolCall};
+
+pub const OPEN: &str = ">>>";
+
+pub static FORMAT: Format = Format {
+    name: "functionary",
+    opens: &[OPEN],
+    bare: &[],
+    parse,
+    envelope: Envelope { open: "", between: "", close: "" },
+    render,
+    grammar,
+};
+
+fn parse(region: Region) -> Parsing {
+    Box::pin(async move {
+        let input = &region.input;
+        let name = input.word(|char| !char.is_whitespace() && !"{<>".contains(char), NAME).await.ok_or(NotACall)?;
+        if !region.declares(&name) || !input.eat("\n").await {
+            return Err(NotACall);
+        }
+        harmony::message(&region, &name, &["<|eot_id|>", "<|eom_id|>"]).await
+    })
+}
+
+fn render(call: &ToolCall, _: usize) -> String {
+    format!("{OPEN}{}\n{}", call.name, object::dumps(&call.arguments))
+}
+
+/// The prompt has written the mark already, unless another message stands before this one.
+fn grammar(rules: &mut Rules, tool: &Tool) -> String {
+    let (open, name) = (rules.literal(OPEN), rules.literal(&format!("{}\n", tool.name)));
+    format!("({open})? {name} {}", rules.json(&tool.parameters))
+}
