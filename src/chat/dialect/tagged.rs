@@ -26,7 +26,7 @@ static KIMI_STYLE: Style = Style {
 static MUSE_MESSAGES: Messages = Messages {
     open: "<|start|>assistant",
     kinds: &[("<|message|>", Kind::ThoughtIf("to=self"))],
-    style: Style { reopens: false, drops: &[], ends: &["<|eom|>", "<|eot|>"] },
+    style: Style { reopens: true, drops: &[], ends: &["<|eom|>", "<|eot|>"] },
 };
 static INKLING_MESSAGES: Messages = Messages {
     open: "<|message_model|>",
@@ -35,7 +35,7 @@ static INKLING_MESSAGES: Messages = Messages {
         ("<|content_text|>", Kind::Text),
         ("<|content_invoke_tool_json|>", Kind::Call),
     ],
-    style: Style { reopens: false, drops: &[], ends: &["<|end_message|>", "<|content_model_end_sampling|>"] },
+    style: Style { reopens: true, drops: &[], ends: &["<|end_message|>", "<|content_model_end_sampling|>"] },
 };
 
 pub(super) const NEMOTRON: Dialect = Dialect {
@@ -220,7 +220,7 @@ pub(super) const MUSE: Dialect = Dialect {
     template_marks: &["<atem:function_calls>"],
     stop_tokens: &["<|eot|>"],
     program: |answer| answer.by_messages(&MUSE_MESSAGES),
-    reasoning: thoughts(&[" to=self<|message|>"], &[]),
+    reasoning: thoughts(&[" to=self<|message|>"], &["<|eom|><|start|>assistant to=user<|message|>"]),
     tools: &[&tools::MUSE],
     ..MARKS
 };
@@ -231,7 +231,7 @@ pub(super) const INKLING: Dialect = Dialect {
     template_marks: &["<|content_invoke_tool_json|>"],
     stop_tokens: &["<|content_model_end_sampling|>"],
     program: |answer| answer.by_messages(&INKLING_MESSAGES),
-    reasoning: thoughts(&["<|content_thinking|>"], &[]),
+    reasoning: thoughts(&["<|content_thinking|>"], &["<|end_message|><|message_model|><|content_text|>"]),
     tools: &[&tools::INKLING],
     ..MARKS
 };

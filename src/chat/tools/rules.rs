@@ -103,10 +103,7 @@ impl<'a> Rules<'a> {
             self.rules.push(format!("{name}[lazy]: {body}"));
             return name;
         }
-        // A name in capitals makes it one lexeme.
-        let name = self.name().to_uppercase();
-        self.rules.push(format!("{name}: {body}"));
-        format!("{name} {}", self.literal(after))
+        format!("{} {}", self.lexeme(&body), self.literal(after))
     }
 
     /// A tool's parameters in the schema's order.
@@ -133,6 +130,13 @@ impl<'a> Rules<'a> {
     fn name(&mut self) -> String {
         self.named += 1;
         format!("r{}", self.named)
+    }
+
+    /// One lexeme, as a name in capitals makes it.
+    pub(super) fn lexeme(&mut self, body: &str) -> String {
+        let name = self.name().to_uppercase();
+        self.rules.push(format!("{name}: {body}"));
+        name
     }
 
     /// A rule of its own; returns its name.

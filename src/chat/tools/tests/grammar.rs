@@ -163,3 +163,80 @@ fn tokens(text: &str, special: &dyn Fn(&str) -> Option<u32>) -> Vec<u32> {
     }
     tokens
 }
+
+/// A grammar's answer to arguments under a schema of one parameter `x`, in formats that spell values differently.
+fn check_schema(schema: Value, accepted: &[Value], refused: &[Value]) {
+    let parameters = json!({"type": "object", "required": ["x"], "properties": {"x": schema}, "$defs": {
+        "color": {"type": "string", "enum": ["red", "blue"]},
+        "node": {"type": "object", "properties": {"n": {"type": "integer"}, "next": {"$ref": "#/$defs/node"}}}}});
+    let tool = Tool { name: "f".to_owned(), definition: Map::new(), parameters, strict: false };
+    for name in ["qwen_xml", "glm", "deepseek_v4", "gemma4", "minimax_m3", "minicpm", "kimi_k3", "lfm2", "seed_oss"] {
+        let format = FORMATS.iter().find(|format| format.name == name).expect("a format");
+        let matcher = matcher(format, &tool);
+        let passes = |value: &Value| {
+            let arguments = Map::from_iter([("x".to_owned(), value.clone())]);
+            let call = ToolCall { id: String::new(), name: "f".to_owned(), arguments };
+            let written = format!("{}{}{}", format.envelope.open, (format.render)(&call, 0), format.envelope.close);
+            let (count, ends) = accepts(&matcher, &written);
+            (count == written.len() && ends, written)
+        };
+        for value in accepted {
+            let (passed, written) = passes(value);
+            assert!(passed, "{name} refuses {written:?} under {}", tool.parameters["properties"]["x"]);
+        }
+        for value in refused {
+            let (passed, written) = passes(value);
+            assert!(!passed, "{name} lets {written:?} pass under {}", tool.parameters["properties"]["x"]);
+        }
+    }
+}
+
+#[test]
+fn schemas_of_strings_without_quotes() {
+    check_schema(json!({"$ref": "#/$defs/color"}), &[json!("red"), json!("blue")], &[json!("green"), json!("")]);
+    check_schema(json!({"const": "only"}), &[json!("only")], &[json!("other")]);
+    check_schema(
+        json!({"type": "string", "pattern": "^[a-z]+/[0-9]{2}$"}),
+        &[json!("ab/12")],
+        &[json!("ab/1"), json!("x ab/12")],
+    );
+    check_schema(json!({"type": "string", "pattern": "b"}), &[json!("abc"), json!("b")], &[json!("ac")]);
+    check_schema(
+        json!({"type": "string", "minLength": 2, "maxLength": 3}),
+        &[json!("ab"), json!("日本語")],
+        &[json!("a"), json!("abcd")],
+    );
+    check_schema(json!({"type": ["string", "null"], "enum": ["a", null]}), &[json!("a")], &[json!("b")]);
+    check_schema(
+        json!({"anyOf": [{"$ref": "#/$defs/color"}, {"type": "integer"}]}),
+        &[json!("red"), json!(5)],
+        &[json!("green"), json!(1.5)],
+    );
+}
+
+#[test]
+fn schemas_of_other_values() {
+    check_schema(json!({"type": "integer", "minimum": 3}), &[json!(3), json!(12)], &[json!(2)]);
+    check_schema(json!({"type": "boolean"}), &[json!(true), json!(false)], &[json!(1)]);
+    check_schema(json!({"type": "array", "items": {"type": "integer"}}), &[json!([]), json!([1, 2])], &[json!(["a"])]);
+    check_schema(
+        json!({"type": "array", "items": {"$ref": "#/$defs/color"}}),
+        &[json!(["red"]), json!(["red", "blue"])],
+        &[json!(["green"])],
+    );
+    check_schema(
+        json!({"type": "array", "items": {"type": "string"}, "minItems": 1, "maxItems": 2}),
+        &[json!(["a"]), json!(["a", "b"])],
+        &[json!(["a", "b", "c"])],
+    );
+    check_schema(
+        json!({"$ref": "#/$defs/node"}),
+        &[json!({"n": 1}), json!({"n": 1, "next": {"n": 2}})],
+        &[json!({"n": "x"})],
+    );
+    check_schema(
+        json!({"type": "object", "required": ["b"], "properties": {"a": {"type": "string"}, "b": {"type": "boolean"}}}),
+        &[json!({"b": true}), json!({"a": "x y", "b": false})],
+        &[json!({"a": "x"})],
+    );
+}
