@@ -137,8 +137,7 @@ impl std::fmt::Debug for Splitter {
 enum Mark {
     OpenThought,
     CloseThought,
-    /// A call in this format, opened by its mark of this index.
-    Call(&'static Format, usize),
+    Call,
     Dropped,
     End,
 }
@@ -197,8 +196,8 @@ impl Answer {
                 Mark::Dropped => {}
                 Mark::End => return,
                 Mark::OpenThought | Mark::CloseThought => self.output.say(text),
-                Mark::Call(..) if self.output.in_code() => self.output.say(text),
-                Mark::Call(..) => {
+                Mark::Call if self.output.in_code() => self.output.say(text),
+                Mark::Call => {
                     if !self.call(text).await {
                         self.output.say(text);
                     }
@@ -226,7 +225,7 @@ impl Answer {
                 // The prompt has opened the thought already.
                 Mark::OpenThought if !self.output.has_said() => {}
                 Mark::OpenThought => self.output.say(text),
-                Mark::Call(..) => {
+                Mark::Call => {
                     if self.call(text).await {
                         break;
                     }
@@ -248,8 +247,7 @@ impl Answer {
         let in_thoughts = self.dialect.reasoning.as_ref().is_some_and(|tags| tags.calls_inside);
         if self.calls.any() && (phase == Cut::Text || in_thoughts) {
             for format in self.dialect.tools {
-                let opens = format.opens.iter().enumerate();
-                marks.extend(opens.map(|(index, text)| (*text, Mark::Call(format, index))));
+                marks.extend(format.opens.iter().map(|text| (*text, Mark::Call)));
             }
         }
         marks.extend(self.style.drops.iter().map(|text| (*text, Mark::Dropped)));

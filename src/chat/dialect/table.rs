@@ -10,7 +10,7 @@ use crate::chat::{
 pub(super) const THINK: Tags = Tags { open: &["<think>"], close: &["</think>"], always: false, calls_inside: true };
 
 /// A dialect of marks, for rows to begin with.
-const MARKS: Dialect = Dialect {
+pub(super) const MARKS: Dialect = Dialect {
     name: "",
     model_types: &[],
     template_marks: &[],
@@ -314,12 +314,17 @@ pub const DIALECTS: &[Dialect] = &[
             &tools::QWEN_XML,
             &tools::GLM47,
             &tools::DEEPSEEK_V32,
+            &tools::KIMI,
+            &tools::KIMI_K3,
+            &tools::K2_HORIZON,
+            &tools::HUNYUAN,
+            &tools::MINIMAX_M3,
+            &tools::MINIMAX,
             &tools::DEEPSEEK_V4,
             &tools::GEMMA4,
-            &tools::MINIMAX,
             &tools::SEED_OSS,
             &tools::LFM2,
-            &tools::KIMI,
+            &tools::MUSE,
             &tools::DEEPSEEK_V31,
             &tools::SOLAR,
             &tools::MISTRAL_ARGS,
@@ -329,6 +334,9 @@ pub const DIALECTS: &[Dialect] = &[
             &tools::NEMOTRON_NANO,
             &tools::APRIEL,
             &tools::GRANITE,
+            &tools::GLM,
+            &tools::MINICPM,
+            &tools::TOOL_CODE,
             &tools::FUNCTION_TAG,
             &tools::CALLING_TOOL,
             &tools::LLAMA,

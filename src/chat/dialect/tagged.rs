@@ -1,22 +1,16 @@
 //! Dialects whose calls are tags, or notations of their own.
 
-use super::{CallIds, Dialect, Tags, table::THINK};
+use super::{
+    Dialect, Tags,
+    table::{self, THINK},
+};
 use crate::chat::{
     split::{Answer, Kind, Messages, Style},
     tools,
 };
 
-/// A dialect of marks, for rows to begin with.
-const MARKS: Dialect = Dialect {
-    name: "",
-    model_types: &[],
-    template_marks: &[],
-    stop_tokens: &[],
-    program: Answer::by_marks,
-    reasoning: Some(THINK),
-    tools: &[],
-    call_ids: CallIds::Long,
-};
+/// A dialect of marks that thinks as most do.
+const MARKS: Dialect = Dialect { reasoning: Some(THINK), ..table::MARKS };
 
 const fn thoughts(open: &'static [&'static str], close: &'static [&'static str]) -> Option<Tags> {
     Some(Tags { open, close, always: false, calls_inside: true })
@@ -32,7 +26,7 @@ static KIMI_STYLE: Style = Style {
 static MUSE_MESSAGES: Messages = Messages {
     open: "<|start|>assistant",
     kinds: &[("<|message|>", Kind::ThoughtIf("to=self"))],
-    style: Style { reopens: false, drops: &[], ends: &["<|eom|>", "<|eot|>"] },
+    style: Style { reopens: true, drops: &[], ends: &["<|eom|>", "<|eot|>"] },
 };
 static INKLING_MESSAGES: Messages = Messages {
     open: "<|message_model|>",
@@ -41,7 +35,7 @@ static INKLING_MESSAGES: Messages = Messages {
         ("<|content_text|>", Kind::Text),
         ("<|content_invoke_tool_json|>", Kind::Call),
     ],
-    style: Style { reopens: false, drops: &[], ends: &["<|end_message|>", "<|content_model_end_sampling|>"] },
+    style: Style { reopens: true, drops: &[], ends: &["<|end_message|>", "<|content_model_end_sampling|>"] },
 };
 
 pub(super) const NEMOTRON: Dialect = Dialect {
@@ -161,7 +155,7 @@ pub(super) const GEMMA4: Dialect = Dialect {
     program: |answer| answer.styled(&GEMMA_STYLE).by_marks(),
     reasoning: thoughts(&["<|channel>thought"], &["<channel|>"]),
     tools: &[&tools::GEMMA4, &tools::TOOL_CODE],
-    call_ids: CallIds::Long,
+    ..MARKS
 };
 
 pub(super) const GEMMA: Dialect = Dialect {
@@ -226,7 +220,7 @@ pub(super) const MUSE: Dialect = Dialect {
     template_marks: &["<atem:function_calls>"],
     stop_tokens: &["<|eot|>"],
     program: |answer| answer.by_messages(&MUSE_MESSAGES),
-    reasoning: thoughts(&[" to=self<|message|>"], &[]),
+    reasoning: thoughts(&[" to=self<|message|>"], &["<|eom|><|start|>assistant to=user<|message|>"]),
     tools: &[&tools::MUSE],
     ..MARKS
 };
@@ -237,7 +231,7 @@ pub(super) const INKLING: Dialect = Dialect {
     template_marks: &["<|content_invoke_tool_json|>"],
     stop_tokens: &["<|content_model_end_sampling|>"],
     program: |answer| answer.by_messages(&INKLING_MESSAGES),
-    reasoning: thoughts(&["<|content_thinking|>"], &[]),
+    reasoning: thoughts(&["<|content_thinking|>"], &["<|end_message|><|message_model|><|content_text|>"]),
     tools: &[&tools::INKLING],
     ..MARKS
 };

@@ -33,13 +33,13 @@ impl Answer {
             // The prompt's end may have begun the text already.
             if answer.output.phase() == Cut::Reasoning {
                 answer.passage(Cut::Reasoning).await;
-            } else if !answer.message(messages).await {
+            } else if !answer.one_message(messages).await {
                 answer.text().await;
             }
             while answer.input.peek().await.is_some() {
                 answer.input.skip_space().await;
                 let opened = answer.input.eat(messages.open).await;
-                if !answer.message(messages).await {
+                if !answer.one_message(messages).await {
                     match opened && answer.input.met_end() {
                         true => answer.input.discard(),
                         false => answer.passage(Cut::Text).await,
@@ -50,7 +50,7 @@ impl Answer {
     }
 
     /// One message from its header on; nothing is taken where there is no header.
-    async fn message(&self, messages: &Messages) -> bool {
+    async fn one_message(&self, messages: &Messages) -> bool {
         self.input.pin();
         let header = self.input.word(|char| char != '<' && char != '\n', HEADER).await.unwrap_or_default();
         for (mark, kind) in messages.kinds {

@@ -38,6 +38,7 @@ const NOTATION: Notation = Notation {
     comma: ",",
     colon: ":",
     sorted: true,
+    json_objects: false,
 };
 
 fn parse(region: Region) -> Parsing {

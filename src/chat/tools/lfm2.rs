@@ -49,5 +49,4 @@ fn grammar(rules: &mut Rules, tool: &Tool) -> String {
     format!("{open} {arguments} {}", rules.literal(")"))
 }
 
-/// Python's, with JSON's objects.
-const LFM: Notation = Notation { key: |name| Value::from(name).to_string(), ..Notation::PYTHON };
+const LFM: Notation = Notation { json_objects: true, ..Notation::PYTHON };

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::{
     Rules,
-    values::{resolved, with_definitions},
+    values::{resolved, terms, with_definitions},
 };
 use crate::chat::{python, schema::Shape};
 
@@ -22,6 +22,8 @@ pub(super) struct Notation {
     pub colon: &'static str,
     /// Whether keys come in alphabetical order.
     pub sorted: bool,
+    /// Whether an argument that is an object is JSON all the same.
+    pub json_objects: bool,
 }
 
 impl Notation {
@@ -33,6 +35,7 @@ impl Notation {
         comma: ", ",
         colon: ": ",
         sorted: false,
+        json_objects: false,
     };
 
     /// A value of this schema.
@@ -71,7 +74,11 @@ impl Notation {
         if types.array {
             choices.push(self.array(rules, &node, depth));
         }
-        if types.object {
+        if types.object && self.json_objects && depth == 1 {
+            let mut object = node.clone();
+            object["type"] = Value::from("object");
+            choices.push(rules.json(&object));
+        } else if types.object {
             let members = self.members(rules, &node, depth);
             choices.push(format!("{} {members} {}", rules.literal("{"), rules.literal("}")));
         }
@@ -181,8 +188,15 @@ fn python_string(rules: &mut Rules, schema: &Value) -> String {
         let choices: Vec<String> = texts.iter().map(|text| rules.literal(&python::repr(text))).collect();
         return rules.rule(&choices.join(" | "));
     }
-    if ["pattern", "format", "minLength", "maxLength"].iter().any(|key| schema.get(*key).is_some()) {
-        return rules.json(schema);
+    let mut terms = terms(schema);
+    if !terms.is_empty() || schema.get("format").is_some() {
+        let json = rules.json(schema);
+        if schema.get("format").is_some() {
+            return json;
+        }
+        terms.push(r"/[^'\\\n]*/".to_owned());
+        let quoted = rules.lexeme(&format!("\"'\" ({}) \"'\"", terms.join(" & ")));
+        return format!("({json} | {quoted})");
     }
     rules.rule(r#"/'([^'\\\n]|\\.)*'/ | /"([^"\\\n]|\\.)*"/"#)
 }

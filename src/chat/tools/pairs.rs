@@ -31,6 +31,7 @@ impl Pairs {
         let Some([_, close]) = self.all else { return self.call(region).await };
         if region.opened_by > 0 {
             self.call(region).await?;
+            input.pin();
             input.skip_space().await;
             if !input.eat(close).await {
                 input.rewind();

@@ -109,8 +109,7 @@ impl<'a> Rules<'a> {
             self.rules.push(format!("{name}[lazy]: {body}"));
             return name;
         }
-        let after = self.literal(after);
-        format!("{} {after}", self.rule(&body))
+        format!("{} {}", self.lexeme(&body), self.literal(after))
     }
 
     /// A tool's parameters in the schema's order.
@@ -137,6 +136,13 @@ impl<'a> Rules<'a> {
     fn name(&mut self) -> String {
         self.named += 1;
         format!("r{}", self.named)
+    }
+
+    /// One lexeme, as a name in capitals makes it.
+    pub(super) fn lexeme(&mut self, body: &str) -> String {
+        let name = self.name().to_uppercase();
+        self.rules.push(format!("{name}: {body}"));
+        name
     }
 
     /// A rule of its own; returns its name.

@@ -72,13 +72,8 @@ impl Rules<'_> {
             let choices: Vec<String> = parts.iter().filter_map(|part| self.string(part, end)).collect();
             return Some(self.rule(&choices.join(" | "))).filter(|_| !choices.is_empty());
         }
-        let mut regexes: Vec<String> = node["pattern"].as_str().map(anchored).into_iter().collect();
-        if node.get("minLength").is_some() || node.get("maxLength").is_some() {
-            let least = node["minLength"].as_u64().unwrap_or(0);
-            let most = node["maxLength"].as_u64().map_or(String::new(), |most| most.to_string());
-            regexes.push(format!("/(?s:.{{{least},{most}}})/"));
-        }
-        Some(if regexes.is_empty() { self.text_until(end) } else { self.until(&regexes, end) })
+        let terms = terms(&node);
+        Some(if terms.is_empty() { self.text_until(end) } else { self.until(&terms, end) })
     }
 
     /// A value of this schema that is no string, and `end`; `None` where only strings are allowed.
@@ -99,7 +94,7 @@ impl Rules<'_> {
             }
         }
         let holds_others = types.is_some_and(|types| types.array || types.object);
-        if spelling == Spelling::Repr && holds_others && is_plain(&node) {
+        if spelling == Spelling::Repr && holds_others && is_kept(&node) {
             choices.push(Notation::PYTHON.value(self, &node));
         }
         Some(format!("({}) {}", choices.join(" | "), self.literal(end)))
@@ -114,14 +109,29 @@ fn is_free(schema: &Value) -> bool {
     types.is_none_or(|types| types.string) && SAYS.iter().all(|key| node.get(*key).is_none())
 }
 
-/// Whether the schema says nothing beyond types, so that what it allows can be written in another notation.
-fn is_plain(node: &Value) -> bool {
-    const SAYS: [&str; 8] =
-        ["type", "title", "description", "default", "items", "properties", "required", "additionalProperties"];
+/// Whether [`Notation`] keeps all that the schema asks for.
+fn is_kept(node: &Value) -> bool {
+    const KEPT: &str = "type title description default examples items properties required additionalProperties enum \
+        const anyOf oneOf $ref $defs definitions minItems maxItems minimum maximum exclusiveMinimum exclusiveMaximum \
+        multipleOf pattern minLength maxLength format";
     let Some(members) = node.as_object() else { return true };
-    members.keys().all(|key| SAYS.contains(&key.as_str()))
-        && members.get("items").is_none_or(is_plain)
-        && members.get("properties").and_then(Value::as_object).is_none_or(|parts| parts.values().all(is_plain))
+    let part = |name: &str| members.get(name).is_none_or(is_kept);
+    let parts =
+        |name: &str| members.get(name).and_then(Value::as_object).is_none_or(|parts| parts.values().all(is_kept));
+    members.keys().all(|key| KEPT.split_whitespace().any(|kept| kept == key))
+        && part("items")
+        && ["properties", "$defs", "definitions"].into_iter().all(parts)
+}
+
+/// What a schema asks of a string's text, as terms of Lark.
+pub(super) fn terms(node: &Value) -> Vec<String> {
+    let mut terms: Vec<String> = node["pattern"].as_str().map(anchored).into_iter().collect();
+    if node.get("minLength").is_some() || node.get("maxLength").is_some() {
+        let least = node["minLength"].as_u64().unwrap_or(0);
+        let most = node["maxLength"].as_u64().map_or(String::new(), |most| most.to_string());
+        terms.push(format!("/(?s:.{{{least},{most}}})/"));
+    }
+    terms
 }
 
 /// The values that the schema lists.

@@ -90,7 +90,7 @@ fn python() {
 fn thoughts() {
     let now = ("now", json!({}));
     let check = |case: &str, reasoning: &str, text: &str, calls: &[(&str, Value)]| {
-        check_dialect(row("gemma4"), case, reasoning, text, calls)
+        check_dialect(named("gemma4"), case, reasoning, text, calls)
     };
     check("<|channel>thought\nso\n<channel|>Yes.", "so", "Yes.", &[]);
     check("<|channel>thought\nso<channel|><|channel>thought\nand so<channel|>Yes.", "soand so", "Yes.", &[]);

@@ -61,8 +61,8 @@ fn cases() {
 
 #[test]
 fn thoughts() {
-    check_dialect(row("minimax_m3"), "<mm:think>so</mm:think>Yes.", "so", "Yes.", &[]);
-    check_dialect(row("minimax_m3"), "</mm:think>Yes.", "", "Yes.", &[]);
+    check_dialect(named("minimax_m3"), "<mm:think>so</mm:think>Yes.", "so", "Yes.", &[]);
+    check_dialect(named("minimax_m3"), "</mm:think>Yes.", "", "Yes.", &[]);
 }
 
 #[test]

@@ -39,7 +39,7 @@ fn lfm2() {
         "",
         &[("mcp.search-all", json!({"q": null, "any": ["é", {}]}))],
     );
-    check_dialect(row("lfm2"), "<think>so</think>Yes.", "so", "Yes.", &[]);
+    check_dialect(named("lfm2"), "<think>so</think>Yes.", "so", "Yes.", &[]);
     check_rendered(&LFM2);
 }
 
@@ -75,7 +75,7 @@ fn ui_tars() {
 #[test]
 fn actions() {
     let check = |case: &str, reasoning: &str, text: &str, calls: &[(&str, Value)]| {
-        check_dialect(row("ui_tars"), case, reasoning, text, calls)
+        check_dialect(named("ui_tars"), case, reasoning, text, calls)
     };
     let now = ("now", json!({}));
     check("Thought: The clock is there.\nAction: now()", "The clock is there.", "", &[now.clone()]);
@@ -95,7 +95,7 @@ fn actions() {
 #[test]
 fn computer() {
     let tool = Tool { name: "computer".to_owned(), definition: Map::new(), parameters: json!({}), strict: false };
-    let mut splitter = Splitter::new(row("ui_tars"), &[tool], Cut::Text, [], 7);
+    let mut splitter = Splitter::new(named("ui_tars"), &[tool], Cut::Text, [], 7);
     let mut events = splitter.push(Piece::Text("Thought: so\nAction: drag(start_box='(1,2)', end_box='(3,4)')"));
     events.extend(splitter.finish());
     let mut whole = Whole::default();
@@ -108,7 +108,7 @@ fn computer() {
 #[test]
 fn inkling() {
     let check = |case: &str, reasoning: &str, text: &str, calls: &[(&str, Value)]| {
-        check_dialect(row("inkling"), case, reasoning, text, calls)
+        check_dialect(named("inkling"), case, reasoning, text, calls)
     };
     let paris = ("get_weather", json!({"city": "Paris"}));
     let call = "get_weather<|content_invoke_tool_json|>{\"name\":\"get_weather\",\"args\":{\"city\":\"Paris\"}}<|end_message|>";
@@ -156,7 +156,7 @@ fn inkling() {
 fn kimi_k3() {
     let tags = |text: &str| text.replace("‹/", "<|close|>").replace('‹', "<|open|>").replace('›', "<|sep|>");
     let check = |case: &str, reasoning: &str, text: &str, calls: &[(&str, Value)]| {
-        check_dialect(row("kimi_k3"), &tags(case), reasoning, &tags(text), calls)
+        check_dialect(named("kimi_k3"), &tags(case), reasoning, &tags(text), calls)
     };
     let paris = ("get_weather", json!({"city": "Paris"}));
     let now = ("now", json!({}));

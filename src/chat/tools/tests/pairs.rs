@@ -131,12 +131,12 @@ fn special_tokens() {
 #[test]
 fn thoughts() {
     let now = ("now", json!({}));
-    check_dialect(row("glm"), "\n<think>so</think>\nYes: <|begin_of_box|>42<|end_of_box|>", "so", "Yes: 42", &[]);
-    check_dialect(row("glm"), "<think>so <tool_call>now</tool_call>", "so", "", &[now.clone()]);
-    check_dialect(row("glm47"), "</think>Yes.", "", "Yes.", &[]);
-    check_dialect(row("hunyuan"), "<think:opensource>so</think:opensource>Yes.", "so", "Yes.", &[]);
-    check_dialect(row("k2_horizon"), "<ifm|think_fast>so</ifm|think_fast>\nYes.", "so", "Yes.", &[]);
-    check_dialect(row("laguna"), "<think>so</think><tool_call>now</tool_call>", "so", "", &[now]);
+    check_dialect(named("glm"), "\n<think>so</think>\nYes: <|begin_of_box|>42<|end_of_box|>", "so", "Yes: 42", &[]);
+    check_dialect(named("glm"), "<think>so <tool_call>now</tool_call>", "so", "", &[now.clone()]);
+    check_dialect(named("glm47"), "</think>Yes.", "", "Yes.", &[]);
+    check_dialect(named("hunyuan"), "<think:opensource>so</think:opensource>Yes.", "so", "Yes.", &[]);
+    check_dialect(named("k2_horizon"), "<ifm|think_fast>so</ifm|think_fast>\nYes.", "so", "Yes.", &[]);
+    check_dialect(named("laguna"), "<think>so</think><tool_call>now</tool_call>", "so", "", &[now]);
 }
 
 #[test]

@@ -65,23 +65,23 @@ fn thoughts() {
     let now = ("now", json!({}));
     let case = "<seed:think>so\n<seed:cot_budget_reflect>I have used 128 tokens.</seed:cot_budget_reflect>\nand so</seed:think>Yes.";
     let thought = "so\n<seed:cot_budget_reflect>I have used 128 tokens.</seed:cot_budget_reflect>\nand so";
-    check_dialect(row("seed_oss"), case, thought, "Yes.", &[]);
+    check_dialect(named("seed_oss"), case, thought, "Yes.", &[]);
     check_dialect(
-        row("seed_oss"),
+        named("seed_oss"),
         "<seed:think>so<seed:tool_call>\n<function=now>\n</function>\n</seed:tool_call>",
         "so",
         "",
         &[now.clone()],
     );
     check_dialect(
-        row("nemotron"),
+        named("nemotron"),
         "<think></think><tool_call>\n{\"name\": \"now\"}\n</tool_call>",
         "",
         "",
         &[now.clone()],
     );
     check_dialect(
-        row("step3p5"),
+        named("step3p5"),
         "<think>\nso\n</think>\n<tool_call>\n<function=now>\n</function>\n</tool_call>",
         "so",
         "",

@@ -128,17 +128,17 @@ fn thoughts() {
     let now = ("now", json!({}));
     let call = "<｜DSML｜tool_calls>\n<｜DSML｜invoke name=\"now\">\n</｜DSML｜invoke>\n</｜DSML｜tool_calls>";
     // The mark of calls ends a thought.
-    check_dialect(row("deepseek_v4"), &format!("<think>so\n\n{call}"), "so", "", &[now.clone()]);
-    check_dialect(row("deepseek_v4"), &format!("so</think>Yes.\n\n{call}"), "", "so</think>Yes.", &[now.clone()]);
-    check_dialect(row("deepseek_v32"), "<think>so</think>Yes.", "so", "Yes.", &[]);
-    check_dialect(row("minimax"), "<think>\nso\n</think>\n\nYes.", "so", "Yes.", &[]);
-    check_dialect(row("minicpm"), "<think>\nso\n</think>\n\n<function name=\"now\"></function>", "so", "", &[now]);
+    check_dialect(named("deepseek_v4"), &format!("<think>so\n\n{call}"), "so", "", &[now.clone()]);
+    check_dialect(named("deepseek_v4"), &format!("so</think>Yes.\n\n{call}"), "", "so</think>Yes.", &[now.clone()]);
+    check_dialect(named("deepseek_v32"), "<think>so</think>Yes.", "so", "Yes.", &[]);
+    check_dialect(named("minimax"), "<think>\nso\n</think>\n\nYes.", "so", "Yes.", &[]);
+    check_dialect(named("minicpm"), "<think>\nso\n</think>\n\n<function name=\"now\"></function>", "so", "", &[now]);
 }
 
 #[test]
 fn messages() {
     let check = |case: &str, reasoning: &str, text: &str, calls: &[(&str, Value)]| {
-        check_dialect(row("muse"), case, reasoning, text, calls)
+        check_dialect(named("muse"), case, reasoning, text, calls)
     };
     let now = ("now", json!({}));
     let call = "<atem:function_calls>\n<atem:invoke name=\"now\">\n</atem:invoke>\n</atem:function_calls>";
