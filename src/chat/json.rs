@@ -238,6 +238,24 @@ pub fn literal(word: &str) -> Option<&'static str> {
     }
 }
 
+/// Whether this is a number in JSON's grammar, whatever its size.
+fn is_number(text: &str) -> bool {
+    let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let text = text.strip_prefix('-').unwrap_or(text);
+    let (number, exponent) = match text.split_once(['e', 'E']) {
+        Some((number, exponent)) => (number, Some(exponent.strip_prefix(['+', '-']).unwrap_or(exponent))),
+        None => (text, None),
+    };
+    let (whole, fraction) = match number.split_once('.') {
+        Some((whole, fraction)) => (whole, Some(fraction)),
+        None => (number, None),
+    };
+    digits(whole)
+        && (whole.len() == 1 || !whole.starts_with('0'))
+        && fraction.is_none_or(digits)
+        && exponent.is_none_or(digits)
+}
+
 /// A number in JSON's spelling: `+5`, `.5`, `5.` and `007` are numbers elsewhere.
 fn number(word: &str) -> Option<String> {
     if is_number(word) {
