@@ -31,6 +31,7 @@ const WORDS: &[(&str, &[&str])] = &[
     ("std::env", &["commands/", "crates/", "tests/", "build.rs"]),
     ("tokenizers::", &["src/chat/"]),
     ("minijinja", &["src/chat/"]),
+    ("llguidance", &["src/chat/"]),
     ("todo!", &[]),
     ("unimplemented!", &[]),
 ];

@@ -38,10 +38,6 @@ impl Fields {
         self.fields.shift_remove(name)
     }
 
-    pub(super) fn contains(&self, name: &str) -> bool {
-        self.fields.contains_key(name)
-    }
-
     /// Takes a field through `read`, which says `None` where the value is not what `what` describes.
     pub(super) fn read<T>(
         &mut self,
