@@ -13,11 +13,7 @@ fn cases() {
     let now = ("now", json!({}));
     for format in [&NEMOTRON, &STEP3P5, &SEED_OSS] {
         let tags = |text: &str| {
-            if format.name == "seed_oss" {
-                text.replace("tool_call>", "seed:tool_call>")
-            } else {
-                text.to_owned()
-            }
+            if format.name == "seed_oss" { text.replace("tool_call>", "seed:tool_call>") } else { text.to_owned() }
         };
         let check = |case: &str, text: &str, calls: &[(&str, Value)]| check(format, &tags(case), &tags(text), calls);
         check(
