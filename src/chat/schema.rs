@@ -121,9 +121,7 @@ impl Shape {
         if let Some(value) = node.get("const") {
             types.add_value(value);
         }
-        for list in ["enum"] {
-            node[list].as_array().into_iter().flatten().for_each(|value| types.add_value(value));
-        }
+        node["enum"].as_array().into_iter().flatten().for_each(|value| types.add_value(value));
         for list in ["anyOf", "oneOf", "allOf"] {
             for part in node[list].as_array().into_iter().flatten() {
                 types.add(self.types_of(part, depth - 1));

@@ -49,7 +49,7 @@ pub(super) const NEMOTRON: Dialect = Dialect {
 
 pub(super) const STEP3P5: Dialect = Dialect {
     name: "step3p5",
-    model_types: &["step3p5"],
+    model_types: &["step3p5", "step3p7"],
     template_marks: &["<function=", "<im_patch>"],
     stop_tokens: &["<|im_end|>"],
     tools: &[&tools::STEP3P5, &tools::HERMES],
@@ -101,6 +101,7 @@ pub(super) const SPARK: Dialect = Dialect {
 
 pub(super) const LING: Dialect = Dialect {
     name: "ling",
+    model_types: &["bailing_moe_v3"],
     template_marks: &["<role>ASSISTANT</role>", "<arg_key>"],
     stop_tokens: &["<|role_end|>"],
     tools: &[&tools::LING, &tools::HERMES],
@@ -179,7 +180,7 @@ pub(super) const MINIMAX: Dialect = Dialect {
 
 pub(super) const MINIMAX_M3: Dialect = Dialect {
     name: "minimax_m3",
-    model_types: &["minimax_m3"],
+    model_types: &["minimax_m3", "minimax_m3_vl"],
     template_marks: &["]<]minimax[>["],
     stop_tokens: &["[e~["],
     reasoning: thoughts(&["<mm:think>"], &["</mm:think>"]),
@@ -217,6 +218,7 @@ pub(super) const SEED_OSS: Dialect = Dialect {
 
 pub(super) const MUSE: Dialect = Dialect {
     name: "muse",
+    model_types: &["muse_glimmer", "muse_glimmer_text"],
     template_marks: &["<atem:function_calls>"],
     stop_tokens: &["<|eot|>"],
     program: |answer| answer.by_messages(&MUSE_MESSAGES),
@@ -227,7 +229,7 @@ pub(super) const MUSE: Dialect = Dialect {
 
 pub(super) const INKLING: Dialect = Dialect {
     name: "inkling",
-    model_types: &["inkling"],
+    model_types: &["inkling_mm_model", "inkling_model"],
     template_marks: &["<|content_invoke_tool_json|>"],
     stop_tokens: &["<|content_model_end_sampling|>"],
     program: |answer| answer.by_messages(&INKLING_MESSAGES),

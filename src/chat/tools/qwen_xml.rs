@@ -42,16 +42,14 @@ pub(super) async fn calls(region: &Region, tags: &Tags) -> Result<(), NotACall> 
             return Err(NotACall);
         }
     }
-    function(region, tags).await?;
-    while wrapped {
-        // Several functions may share one outer tag.
+    loop {
+        function(region, tags).await?;
         input.skip_space().await;
-        if !input.eat("<function=").await {
+        // Several functions may share one outer tag.
+        if !wrapped || !input.eat("<function=").await {
             break;
         }
-        function(region, tags).await?;
     }
-    input.skip_space().await;
     if !input.eat(tags.all[1]).await {
         input.rewind();
     }

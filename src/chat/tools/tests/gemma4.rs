@@ -1,5 +1,7 @@
 //! Gemma's calls: Gemma 4's template and model card, and Python as Gemma 3 writes it.
 
+use std::slice::from_ref;
+
 use serde_json::json;
 
 use super::*;
@@ -9,11 +11,11 @@ use crate::chat::tools::{GEMMA4, TOOL_CODE};
 fn cases() {
     let check = |case: &str, text: &str, calls: &[(&str, Value)]| check(&GEMMA4, case, text, calls);
     let paris = ("get_weather", json!({"city": "Paris"}));
-    check("<|tool_call>call:get_weather{city:<|\"|>Paris<|\"|>}<tool_call|>", "", &[paris.clone()]);
+    check("<|tool_call>call:get_weather{city:<|\"|>Paris<|\"|>}<tool_call|>", "", from_ref(&paris));
     check(
         "Sure. <|tool_call>call:get_weather{ city : <|\"|>Paris<|\"|> , }<tool_call|> So.",
         "Sure.So.",
-        &[paris.clone()],
+        from_ref(&paris),
     );
     check(
         "<|tool_call>call:now{}<tool_call|><|tool_call>call:now{}<tool_call|>",
@@ -38,7 +40,7 @@ fn cases() {
         "",
         &[("get_weather", json!({"city": "say \"Paris\""}))],
     );
-    check("<|tool_call>call:get_weather{<|\"|>city<|\"|>:<|\"|>Paris<|\"|>}", "", &[paris.clone()]);
+    check("<|tool_call>call:get_weather{<|\"|>city<|\"|>:<|\"|>Paris<|\"|>}", "", from_ref(&paris));
     check(
         "<|tool_call>call:mcp.search-all{any:{a:[1,None,true,[]],b:{}},q:null}<tool_call|>",
         "",
@@ -47,8 +49,8 @@ fn cases() {
     check("<|tool_call>call:rm{}<tool_call|>", "<|tool_call>call:rm{}<tool_call|>", &[]);
     check("A <|tool_call> is a mark.", "A <|tool_call> is a mark.", &[]);
     check("`<|tool_call>call:now{}<tool_call|>`", "`<|tool_call>call:now{}<tool_call|>`", &[]);
-    check("<|tool_call>call:get_weather{city:<|\"|>Paris<|\"|>} and so on", "and so on", &[paris.clone()]);
-    check("<|tool_call>call:get_weather{city:<|\"|>Paris<|\"|>; oops}", "; oops}", &[paris.clone()]);
+    check("<|tool_call>call:get_weather{city:<|\"|>Paris<|\"|>} and so on", "and so on", from_ref(&paris));
+    check("<|tool_call>call:get_weather{city:<|\"|>Paris<|\"|>; oops}", "; oops}", from_ref(&paris));
 }
 
 #[test]
@@ -62,11 +64,11 @@ fn python() {
     let check = |case: &str, text: &str, calls: &[(&str, Value)]| check(&TOOL_CODE, case, text, calls);
     let paris = ("get_weather", json!({"city": "Paris"}));
     let now = ("now", json!({}));
-    check("```tool_code\nget_weather(city=\"Paris\")\n```", "", &[paris.clone()]);
-    check("Sure.\n```tool_code\nprint(get_weather(city='Paris'))\n```\nSo.", "Sure.So.", &[paris.clone()]);
+    check("```tool_code\nget_weather(city=\"Paris\")\n```", "", from_ref(&paris));
+    check("Sure.\n```tool_code\nprint(get_weather(city='Paris'))\n```\nSo.", "Sure.So.", from_ref(&paris));
     check("```tool_code\nx = default_api.get_weather(\"Paris\")\nprint(now())\n```", "", &[paris.clone(), now.clone()]);
-    check("tool_code = get_weather(city=\"Paris\")\nprint(tool_code)", "", &[paris.clone()]);
-    check("tool_code = now()\nSo.", "So.", &[now.clone()]);
+    check("tool_code = get_weather(city=\"Paris\")\nprint(tool_code)", "", from_ref(&paris));
+    check("tool_code = now()\nSo.", "So.", from_ref(&now));
     check(
         "```tool_code\nget_weather(city='it\\'s, \"x\"', days=3, metric=True, limit=1.5)\n```",
         "",
@@ -83,7 +85,7 @@ fn python() {
     check("```tool_code\nrm(path='x')\n```", "```tool_code\nrm(path='x')\n```", &[]);
     check("The tool_code = is text.", "The tool_code = is text.", &[]);
     check("```python\nnow()\n```", "```python\nnow()\n```", &[]);
-    check("```tool_code\nnow()", "", &[now.clone()]);
+    check("```tool_code\nnow()", "", from_ref(&now));
 }
 
 #[test]
@@ -95,9 +97,9 @@ fn thoughts() {
     check("<|channel>thought\nso\n<channel|>Yes.", "so", "Yes.", &[]);
     check("<|channel>thought\nso<channel|><|channel>thought\nand so<channel|>Yes.", "soand so", "Yes.", &[]);
     check("Hm.<|channel>thought\nso<channel|>Yes.", "so", "Hm.Yes.", &[]);
-    check("<|channel>thought\nso <|tool_call>call:now{}<tool_call|><channel|>Yes.", "so", "Yes.", &[now.clone()]);
+    check("<|channel>thought\nso <|tool_call>call:now{}<tool_call|><channel|>Yes.", "so", "Yes.", from_ref(&now));
     check("<channel|>Yes.", "", "Yes.", &[]);
-    check("<|channel>thought\nso<channel|>tool_code = now()", "so", "", &[now.clone()]);
+    check("<|channel>thought\nso<channel|>tool_code = now()", "so", "", from_ref(&now));
     check("<|channel>thought\nso ```tool_code\nnow()\n```", "so", "", &[now]);
 }
 

@@ -1,5 +1,7 @@
 //! MiniMax M3's calls, by its template.
 
+use std::slice::from_ref;
+
 use serde_json::json;
 
 use super::*;
@@ -14,18 +16,18 @@ fn check(case: &str, text: &str, calls: &[(&str, Value)]) {
 fn cases() {
     let paris = ("get_weather", json!({"city": "Paris"}));
     let now = ("now", json!({}));
-    check("‹tool_call>\n‹invoke name=\"get_weather\">‹city>Paris‹/city>‹/invoke>\n‹/tool_call>", "", &[paris.clone()]);
+    check("‹tool_call>\n‹invoke name=\"get_weather\">‹city>Paris‹/city>‹/invoke>\n‹/tool_call>", "", from_ref(&paris));
     check(
         "Sure.‹tool_call>‹invoke name=\"get_weather\">\n‹city>Paris‹/city>\n‹/invoke>‹/tool_call>\n",
         "Sure.",
-        &[paris.clone()],
+        from_ref(&paris),
     );
     check(
         "‹tool_call>\n‹invoke name=\"now\">‹/invoke>\n‹invoke name=\"now\">‹/invoke>\n‹/tool_call>",
         "",
         &[now.clone(), now.clone()],
     );
-    check("‹invoke name=\"now\">‹/invoke>\n‹/tool_call>So.", "So.", &[now.clone()]);
+    check("‹invoke name=\"now\">‹/invoke>\n‹/tool_call>So.", "So.", from_ref(&now));
     check(
         "‹tool_call>‹invoke name=\"get_weather\">‹city>5‹/city>‹days>5‹/days>‹metric>true‹/metric>‹limit>0.5‹/limit>‹/invoke>‹/tool_call>",
         "",
@@ -56,7 +58,7 @@ fn cases() {
     );
     check("‹invoke name=\"rm\">‹/invoke>", "‹invoke name=\"rm\">‹/invoke>", &[]);
     check("A <tool_call> and ‹tool_call> are tags.", "A <tool_call> and ‹tool_call> are tags.", &[]);
-    check("‹invoke name=\"get_weather\">‹city>Paris‹/city> and so on", "and so on", &[paris.clone()]);
+    check("‹invoke name=\"get_weather\">‹city>Paris‹/city> and so on", "and so on", from_ref(&paris));
 }
 
 #[test]

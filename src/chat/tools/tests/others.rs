@@ -1,5 +1,7 @@
 //! LFM 2, UI-TARS, Inkling, Kimi K3 and Reka Edge: templates, model cards, and UI-TARS's published prompts.
 
+use std::slice::from_ref;
+
 use serde_json::json;
 
 use super::*;
@@ -10,14 +12,14 @@ fn lfm2() {
     let check = |case: &str, text: &str, calls: &[(&str, Value)]| check(&LFM2, case, text, calls);
     let paris = ("get_weather", json!({"city": "Paris"}));
     let now = ("now", json!({}));
-    check("<|tool_call_start|>[get_weather(city=\"Paris\")]<|tool_call_end|>", "", &[paris.clone()]);
-    check("<|tool_call_start|>[get_weather(city='Paris')]<|tool_call_end|>Checking.", "Checking.", &[paris.clone()]);
+    check("<|tool_call_start|>[get_weather(city=\"Paris\")]<|tool_call_end|>", "", from_ref(&paris));
+    check("<|tool_call_start|>[get_weather(city='Paris')]<|tool_call_end|>Checking.", "Checking.", from_ref(&paris));
     check(
         "Sure.\n<|tool_call_start|>[now(), get_weather(city='Paris')]<|tool_call_end|>",
         "Sure.",
         &[now.clone(), paris.clone()],
     );
-    check("<|tool_call_start|>[now()]", "", &[now.clone()]);
+    check("<|tool_call_start|>[now()]", "", from_ref(&now));
     check(
         "<|tool_call_start|>[get_weather(city='5', days=3, metric=False, limit=1.5)]<|tool_call_end|>",
         "",
@@ -47,7 +49,7 @@ fn lfm2() {
 fn ui_tars() {
     let check = |case: &str, text: &str, calls: &[(&str, Value)]| check(&UI_TARS, case, text, calls);
     let paris = ("get_weather", json!({"city": "Paris"}));
-    check("Action: get_weather(city='Paris')", "", &[paris.clone()]);
+    check("Action: get_weather(city='Paris')", "", from_ref(&paris));
     check("Action: get_weather(city='Paris')\n\nnow()", "", &[paris.clone(), ("now", json!({}))]);
     check("Action:\nget_weather(\"Paris\")\nAction: now()", "", &[paris.clone(), ("now", json!({}))]);
     check(
@@ -78,7 +80,7 @@ fn actions() {
         check_dialect(named("ui_tars"), case, reasoning, text, calls)
     };
     let now = ("now", json!({}));
-    check("Thought: The clock is there.\nAction: now()", "The clock is there.", "", &[now.clone()]);
+    check("Thought: The clock is there.\nAction: now()", "The clock is there.", "", from_ref(&now));
     check(
         "Reflection: It failed.\nThought: Again.\nAction: now()\n\nnow()",
         "It failed.\nThought: Again.",
@@ -87,7 +89,7 @@ fn actions() {
     );
     check("Thought: Done.\nAction: finished(content='x')", "Done.", "Action: finished(content='x')", &[]);
     check("Thought: The next Action: none.", "The next Action: none.", "", &[]);
-    check("Action: now()", "", "", &[now.clone()]);
+    check("Action: now()", "", "", from_ref(&now));
     check("There is no Thought: here.", "", "There is no Thought: here.", &[]);
 }
 
@@ -119,8 +121,8 @@ fn inkling() {
         "Yes.",
         &[],
     );
-    check(call, "", "", &[paris.clone()]);
-    check(&format!("<|content_thinking|>so<|end_message|><|message_model|>{call}"), "so", "", &[paris.clone()]);
+    check(call, "", "", from_ref(&paris));
+    check(&format!("<|content_thinking|>so<|end_message|><|message_model|>{call}"), "so", "", from_ref(&paris));
     check(
         &format!("{call}<|message_model|>{call}<|content_model_end_sampling|>"),
         "",
@@ -165,7 +167,7 @@ fn kimi_k3() {
         "‹tools›‹call tool=\"get_weather\" index=\"1\"›‹argument key=\"city\" type=\"string\"›Paris‹/argument›‹/call›‹/tools›",
         "",
         "",
-        &[paris.clone()],
+        from_ref(&paris),
     );
     check(
         "‹think›so‹/think›‹response›‹/response›‹tools›‹call tool=\"now\" index=\"1\"›‹/call›‹call tool=\"now\" index=\"2\"›‹/call›‹/tools›‹/message›",
@@ -195,7 +197,7 @@ fn kimi_k3() {
         "‹tools›‹call tool=\"get_weather\" index=\"1\"›‹json type=\"object\"›{\"city\": \"Paris\"}‹/json›‹/call›‹/tools›",
         "",
         "",
-        &[paris.clone()],
+        from_ref(&paris),
     );
     check(
         "‹tools›‹call tool=\"write_file\" index=\"1\"›‹argument key=\"path\" type=\"string\"› \"a\" ‹/argument›‹argument key=\"content\" type=\"string\"›\nif a < b:\n  <|sep|>\n‹/argument›‹/call›‹/tools›",
@@ -210,7 +212,7 @@ fn kimi_k3() {
         &[],
     );
     check("‹response›A tool call is XML.‹/response›", "", "A tool call is XML.", &[]);
-    check("‹think›so‹tools›‹call tool=\"now\" index=\"1\"›‹/call›‹/tools›", "so", "", &[now.clone()]);
+    check("‹think›so‹tools›‹call tool=\"now\" index=\"1\"›‹/call›‹/tools›", "so", "", from_ref(&now));
     check_rendered(&KIMI_K3);
 }
 

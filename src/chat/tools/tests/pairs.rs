@@ -1,6 +1,8 @@
 //! GLM's calls and those of its relatives, by their templates (GLM 4.6 and 4.7, Laguna, Ling 3.0, Spark 2.5, Hy3) and
 //! K2 Horizon's model card: the same cases in each family's tags.
 
+use std::slice::from_ref;
+
 use serde_json::json;
 
 use super::*;
@@ -35,12 +37,12 @@ fn cases() {
     check_all(
         "<tool_call>get_weather\n<arg_key>city</arg_key>\n<arg_value>Paris</arg_value>\n</tool_call>",
         "",
-        &[paris.clone()],
+        from_ref(&paris),
     );
     check_all(
         "Sure.\n<tool_call>get_weather<arg_key>city</arg_key><arg_value>Paris</arg_value></tool_call>",
         "Sure.",
-        &[paris.clone()],
+        from_ref(&paris),
     );
     check_all("<tool_call>\nnow\n\n</tool_call>\n", "", &[("now", json!({}))]);
     check_all(
@@ -65,7 +67,7 @@ fn cases() {
     check_all(
         "<tool_call>{\"name\": \"get_weather\", \"arguments\": {\"city\": \"Paris\"}}</tool_call>",
         "",
-        &[paris.clone()],
+        from_ref(&paris),
     );
     check_all(
         "<tool_call>rm<arg_key>a</arg_key><arg_value>b</arg_value></tool_call>",
@@ -84,7 +86,7 @@ fn cases() {
     check_all(
         "<tool_call>get_weather<arg_key>city</arg_key><arg_value>Paris</arg_value> and so on",
         "and so on",
-        &[paris.clone()],
+        from_ref(&paris),
     );
 }
 
@@ -102,11 +104,11 @@ fn outer_tags() {
         check(
             "Yes.<tool_calls><tool_call>{\"name\": \"now\", \"arguments\": {}}</tool_call></tool_calls> So.",
             "Yes.So.",
-            &[now.clone()],
+            from_ref(&now),
         );
-        check("<tool_call>now</tool_call>\n</tool_calls>", "", &[now.clone()]);
+        check("<tool_call>now</tool_call>\n</tool_calls>", "", from_ref(&now));
     }
-    check(&HUNYUAN, "<tool_call:opensource>now<tool_sep:opensource>\n</tool_call:opensource>", "", &[now.clone()]);
+    check(&HUNYUAN, "<tool_call:opensource>now<tool_sep:opensource>\n</tool_call:opensource>", "", from_ref(&now));
     check(
         &K2_HORIZON,
         "<ifm|tool_call>mcp.search-all\n<ifm|arg_key>any</ifm|arg_key>\n<ifm|arg_type>string</ifm|arg_type>\n<ifm|arg_value>[1]</ifm|arg_value>\n<ifm|arg_key>q</ifm|arg_key>\n<ifm|arg_type>string</ifm|arg_type>\n<ifm|arg_value>5</ifm|arg_value>\n</ifm|tool_call>",
@@ -132,7 +134,7 @@ fn special_tokens() {
 fn thoughts() {
     let now = ("now", json!({}));
     check_dialect(named("glm"), "\n<think>so</think>\nYes: <|begin_of_box|>42<|end_of_box|>", "so", "Yes: 42", &[]);
-    check_dialect(named("glm"), "<think>so <tool_call>now</tool_call>", "so", "", &[now.clone()]);
+    check_dialect(named("glm"), "<think>so <tool_call>now</tool_call>", "so", "", from_ref(&now));
     check_dialect(named("glm47"), "</think>Yes.", "", "Yes.", &[]);
     check_dialect(named("hunyuan"), "<think:opensource>so</think:opensource>Yes.", "so", "Yes.", &[]);
     check_dialect(named("k2_horizon"), "<ifm|think_fast>so</ifm|think_fast>\nYes.", "so", "Yes.", &[]);

@@ -1,5 +1,7 @@
 //! Calls in Qwen's tags by others: the templates of Nemotron 3, Step 3.5 and Seed-OSS.
 
+use std::slice::from_ref;
+
 use serde_json::json;
 
 use super::*;
@@ -11,25 +13,21 @@ fn cases() {
     let now = ("now", json!({}));
     for format in [&NEMOTRON, &STEP3P5, &SEED_OSS] {
         let tags = |text: &str| {
-            if format.name == "seed_oss" {
-                text.replace("tool_call>", "seed:tool_call>").replace("</seed", "</seed")
-            } else {
-                text.to_owned()
-            }
+            if format.name == "seed_oss" { text.replace("tool_call>", "seed:tool_call>") } else { text.to_owned() }
         };
         let check = |case: &str, text: &str, calls: &[(&str, Value)]| check(format, &tags(case), &tags(text), calls);
         check(
             "<tool_call>\n<function=get_weather>\n<parameter=city>Paris</parameter>\n</function>\n</tool_call>",
             "",
-            &[paris.clone()],
+            from_ref(&paris),
         );
-        check("Sure.\n<tool_call><function=now></function></tool_call>\nSo.", "Sure.So.", &[now.clone()]);
+        check("Sure.\n<tool_call><function=now></function></tool_call>\nSo.", "Sure.So.", from_ref(&now));
         check(
             "<tool_call>\n<function=now>\n</function>\n</tool_call><tool_call>\n<function=now>\n</function>\n</tool_call>\n",
             "",
             &[now.clone(), now.clone()],
         );
-        check("<function=now>\n</function>\n</tool_call>", "", &[now.clone()]);
+        check("<function=now>\n</function>\n</tool_call>", "", from_ref(&now));
         check(
             "<function=get_weather><parameter=city>75001</parameter><parameter=days>3</parameter><parameter=metric>True</parameter><parameter=limit>2.5</parameter></function>",
             "",
@@ -51,7 +49,7 @@ fn cases() {
             "",
             &[("mcp.search-all", json!({"q": null}))],
         );
-        check("<function=get_weather><parameter=city>Paris</parameter> and so on", "and so on", &[paris.clone()]);
+        check("<function=get_weather><parameter=city>Paris</parameter> and so on", "and so on", from_ref(&paris));
     }
     // White space around a value belongs to it, or to the tags.
     let case =
@@ -71,14 +69,14 @@ fn thoughts() {
         "<seed:think>so<seed:tool_call>\n<function=now>\n</function>\n</seed:tool_call>",
         "so",
         "",
-        &[now.clone()],
+        from_ref(&now),
     );
     check_dialect(
         named("nemotron"),
         "<think></think><tool_call>\n{\"name\": \"now\"}\n</tool_call>",
         "",
         "",
-        &[now.clone()],
+        from_ref(&now),
     );
     check_dialect(
         named("step3p5"),

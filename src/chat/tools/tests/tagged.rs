@@ -1,6 +1,8 @@
 //! Calls in a tag with the name, by their templates (DeepSeek V3.2 and V4, MiniMax M2, MiniCPM 5, Muse): the same cases
 //! in each family's tags.
 
+use std::slice::from_ref;
+
 use serde_json::json;
 
 use super::*;
@@ -42,20 +44,20 @@ fn cases() {
     check_all(
         "<minimax:tool_call>\n<invoke name=\"get_weather\">\n<parameter name=\"city\">Paris</parameter>\n</invoke>\n</minimax:tool_call>",
         "",
-        &[paris.clone()],
+        from_ref(&paris),
     );
     check_all(
         "Sure.\n\n<minimax:tool_call><invoke name=\"get_weather\"><parameter name=\"city\">Paris</parameter></invoke></minimax:tool_call>",
         "Sure.",
-        &[paris.clone()],
+        from_ref(&paris),
     );
     check_all(
         "<minimax:tool_call>\n<invoke name=\"now\">\n</invoke>\n<invoke name=\"now\">\n\n</invoke>\n</minimax:tool_call>",
         "",
         &[now.clone(), now.clone()],
     );
-    check_all("<invoke name='now'></invoke>\nDone.", "Done.", &[now.clone()]);
-    check_all("<invoke name=\"now\"></invoke></minimax:tool_call>", "", &[now.clone()]);
+    check_all("<invoke name='now'></invoke>\nDone.", "Done.", from_ref(&now));
+    check_all("<invoke name=\"now\"></invoke></minimax:tool_call>", "", from_ref(&now));
     check_all(
         "<invoke name=\"get_weather\"><parameter name=\"city\">75001</parameter><parameter name=\"days\">3</parameter><parameter name=\"metric\">False</parameter><parameter name=\"limit\">2</parameter></invoke>",
         "",
@@ -80,7 +82,7 @@ fn cases() {
     check_all(
         "<invoke name=\"get_weather\"><parameter name=\"city\">Paris</parameter> and so on",
         "and so on",
-        &[paris.clone()],
+        from_ref(&paris),
     );
 }
 
@@ -128,8 +130,8 @@ fn thoughts() {
     let now = ("now", json!({}));
     let call = "<｜DSML｜tool_calls>\n<｜DSML｜invoke name=\"now\">\n</｜DSML｜invoke>\n</｜DSML｜tool_calls>";
     // The mark of calls ends a thought.
-    check_dialect(named("deepseek_v4"), &format!("<think>so\n\n{call}"), "so", "", &[now.clone()]);
-    check_dialect(named("deepseek_v4"), &format!("so</think>Yes.\n\n{call}"), "", "so</think>Yes.", &[now.clone()]);
+    check_dialect(named("deepseek_v4"), &format!("<think>so\n\n{call}"), "so", "", from_ref(&now));
+    check_dialect(named("deepseek_v4"), &format!("so</think>Yes.\n\n{call}"), "", "so</think>Yes.", from_ref(&now));
     check_dialect(named("deepseek_v32"), "<think>so</think>Yes.", "so", "Yes.", &[]);
     check_dialect(named("minimax"), "<think>\nso\n</think>\n\nYes.", "so", "Yes.", &[]);
     check_dialect(named("minicpm"), "<think>\nso\n</think>\n\n<function name=\"now\"></function>", "so", "", &[now]);
@@ -144,7 +146,7 @@ fn messages() {
     let call = "<atem:function_calls>\n<atem:invoke name=\"now\">\n</atem:invoke>\n</atem:function_calls>";
     check(" to=user<|message|>Yes.<|eot|>", "", "Yes.", &[]);
     check(" to=self<|message|>so<|eom|><|start|>assistant to=user<|message|>Yes.", "so", "Yes.", &[]);
-    check(&format!(" to=now<|message|>{call}<|eot|>"), "", "", &[now.clone()]);
+    check(&format!(" to=now<|message|>{call}<|eot|>"), "", "", from_ref(&now));
     check(
         &format!(
             " to=self<|message|>so<|eom|><|start|>assistant to=now<|message|>{call}<|eom|><|start|>assistant to=now<|message|>{call}<|eot|>"
@@ -153,7 +155,7 @@ fn messages() {
         "",
         &[now.clone(), now.clone()],
     );
-    check(&format!(" to=self<|message|>so {call}<|eom|>"), "so", "", &[now.clone()]);
+    check(&format!(" to=self<|message|>so {call}<|eom|>"), "so", "", from_ref(&now));
     check("<|message|>Yes.", "", "Yes.", &[]);
     check("Yes.<|eot|>", "", "Yes.", &[]);
 }
