@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::super::{
-    Event, Finished, Format, Logprob, Message, Reason, Role, Tool, ToolChoice, ToolEvent,
+    Event, Finished, Format, Logprob, Message, Reason, Role, Thinking, Tool, ToolChoice, ToolEvent,
     tokenizer::tests::{byte_level, load},
 };
 use super::*;
@@ -271,4 +271,36 @@ fn several_answers() {
     let one = answers(&model, &Request { answers: 1, ..request }).remove(0);
     assert_eq!(found[0], one);
     assert_eq!((seed(5, 0), seed(5, 1) == seed(5, 2)), (5, false));
+}
+
+/// Whatever the model draws, a call that must be made is made, in every family's own form, and read again.
+#[test]
+fn every_dialect_makes_the_call_it_must() {
+    let parameters = serde_json::json!({"type": "object", "properties": {"x": {"enum": ["a", "b"]},
+        "on": {"type": "boolean"}}, "required": ["x", "on"], "additionalProperties": false});
+    let tool = |name: &str| Tool { parameters: parameters.clone(), ..tool(name, false) };
+    let mut model = hashing();
+    for dialect in DIALECTS {
+        model.speak(dialect);
+        for (content, parallel) in [("a", false), ("b", true), ("c", false)] {
+            let request = Request {
+                tools: vec![tool("get_weather"), tool("now")],
+                tool_choice: ToolChoice::Required,
+                parallel_tool_calls: parallel,
+                thinking: Thinking { enabled: Some(false), ..Thinking::default() },
+                max_tokens: Some(3000),
+                ..ask(content)
+            };
+            let (text, calls, reason) = answers(&model, &request).remove(0);
+            let name = dialect.name;
+            assert_eq!((text.as_str(), reason), ("", Reason::ToolCalls), "{name}: {calls:?}");
+            assert!(!calls.is_empty() && (parallel || calls.len() == 1), "{name}: {calls:?}");
+            for (called, arguments) in calls {
+                assert!(["get_weather", "now"].contains(&called.as_str()), "{name}: {called}");
+                let arguments: serde_json::Value = serde_json::from_str(&arguments).unwrap();
+                let x = arguments["x"].as_str().unwrap_or_default();
+                assert!(["a", "b"].contains(&x) && arguments["on"].is_boolean(), "{name}: {arguments}");
+            }
+        }
+    }
 }

@@ -33,12 +33,16 @@ impl Answer {
             // The prompt's end may have begun the text already.
             if answer.output.phase() == Cut::Reasoning {
                 answer.passage(Cut::Reasoning).await;
-            } else if !answer.one_message(messages).await {
-                answer.text().await;
+            } else {
+                let opened = answer.opened(messages.open).await;
+                if !answer.one_message(messages).await {
+                    answer.output.say(if opened { messages.open } else { "" });
+                    answer.text().await;
+                }
             }
             while answer.input.peek().await.is_some() {
                 answer.input.skip_space().await;
-                let opened = answer.input.eat(messages.open).await;
+                let opened = answer.opened(messages.open).await;
                 if !answer.one_message(messages).await {
                     match opened && answer.input.met_end() {
                         true => answer.input.discard(),
@@ -47,6 +51,15 @@ impl Answer {
                 }
             }
         })
+    }
+
+    /// Takes what begins a message, also where it is written again after a thought that was left out.
+    async fn opened(&self, mark: &str) -> bool {
+        let mut opened = false;
+        while self.input.eat(mark).await {
+            opened = true;
+        }
+        opened
     }
 
     /// One message from its header on; nothing is taken where there is no header.

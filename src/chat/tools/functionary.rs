@@ -13,7 +13,7 @@ pub static FORMAT: Format = Format {
     opens: &[OPEN],
     bare: &[],
     parse,
-    envelope: Envelope { open: "", between: "", close: "" },
+    envelope: Envelope { open: "", between: OPEN, close: "" },
     render,
     grammar,
 };
@@ -21,6 +21,7 @@ pub static FORMAT: Format = Format {
 fn parse(region: Region) -> Parsing {
     Box::pin(async move {
         let input = &region.input;
+        while input.eat(OPEN).await {}
         let name = input.word(|char| !char.is_whitespace() && !"{<>".contains(char), NAME).await.ok_or(NotACall)?;
         if !region.declares(&name) || !input.eat("\n").await {
             return Err(NotACall);
@@ -29,8 +30,9 @@ fn parse(region: Region) -> Parsing {
     })
 }
 
-fn render(call: &ToolCall, _: usize) -> String {
-    format!("{OPEN}{}\n{}", call.name, object::dumps(&call.arguments))
+fn render(call: &ToolCall, index: usize) -> String {
+    let open = if index == 0 { OPEN } else { "" };
+    format!("{open}{}\n{}", call.name, object::dumps(&call.arguments))
 }
 
 /// The prompt has written the mark already, unless another message stands before this one.
