@@ -3,12 +3,37 @@
 use serde_json::{Map, Value, json};
 
 use super::{FORMATS, Format};
-use crate::chat::{Cut, Dialect, Event, Piece, Splitter, Tool, ToolCall, ToolEvent, dialect::Tags, split::Answer};
+use crate::chat::{
+    Cut, DIALECTS, Dialect, Event, Piece, Splitter, Tool, ToolCall, ToolEvent,
+    dialect::{CallIds, Tags},
+    split::Answer,
+};
 
+mod apertus;
+mod apriel;
+mod calling_tool;
+mod cohere;
+mod command_r;
+mod deepseek;
+mod firefunction;
+mod function_tag;
+mod functionary;
+mod gigachat;
 mod grammar;
+mod granite;
+mod harmony;
 mod hermes;
+mod json;
+mod kimi;
+mod llama;
+mod minimax_m1;
+mod mistral;
+mod nemotron_nano;
 mod pythonic;
 mod qwen_xml;
+mod solar;
+mod written;
+mod xlam;
 
 /// What an answer consists of, put together again.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -199,6 +224,43 @@ fn check_dialect(dialect: &'static Dialect, case: &str, reasoning: &str, text: &
         }
         assert!(part.calls.len() <= whole.calls.len(), "{begun:?}");
     }
+    check_mutations(dialect, &case, &specials);
+}
+
+/// Parts of a case dropped, doubled and put elsewhere: nothing panics, and nothing depends on the pieces.
+fn check_mutations(dialect: &'static Dialect, case: &[Piece<'_>], specials: &[String]) {
+    let mut characters = Vec::new();
+    for piece in case {
+        match *piece {
+            Piece::Text(text) => {
+                characters.extend(text.char_indices().map(|(at, char)| Piece::Text(&text[at..at + char.len_utf8()])));
+            }
+            special => characters.push(special),
+        }
+    }
+    if characters.is_empty() {
+        return;
+    }
+    let mut random = generator(characters.len() as u64);
+    for _ in 0..4 {
+        let mut mutated = Vec::new();
+        for _ in 0..1 + random(3) {
+            let from = if random(2) == 0 { 0 } else { random(characters.len()) };
+            let to = if random(2) == 0 { characters.len() } else { from + random(characters.len() - from + 1) };
+            mutated.extend_from_slice(&characters[from..to]);
+        }
+        let texts: Vec<(bool, String)> = mutated.iter().fold(Vec::new(), |mut texts, piece| {
+            match (piece, texts.last_mut()) {
+                (Piece::Text(more), Some((false, text))) => text.push_str(more),
+                (Piece::Text(text), _) => texts.push((false, (*text).to_owned())),
+                (Piece::Special(name), _) => texts.push((true, (*name).to_owned())),
+            }
+            texts
+        });
+        let pieces =
+            texts.iter().map(|(special, text)| if *special { Piece::Special(text) } else { Piece::Text(text) });
+        any_pieces(dialect, &pieces.collect::<Vec<_>>(), specials);
+    }
 }
 
 /// A dialect of this format alone, without thoughts.
@@ -213,7 +275,13 @@ fn dialect(format: &'static Format) -> &'static Dialect {
         program: Answer::by_marks,
         reasoning: None,
         tools,
+        call_ids: CallIds::Long,
     }))
+}
+
+/// A dialect of the table.
+fn named(name: &str) -> &'static Dialect {
+    DIALECTS.iter().find(|row| row.name == name).expect("a dialect of this name")
 }
 
 /// A dialect of this format with `<think>` tags.
@@ -314,19 +382,20 @@ fn random_mutations() {
 
 #[test]
 fn a_big_argument_takes_no_room() {
-    for format in FORMATS.iter().filter(|format| ["hermes", "qwen_xml"].contains(&format.name)) {
+    for format in FORMATS {
         let content = "0123456789 \n".repeat(200_000);
         let call = ToolCall {
             id: String::new(),
             name: "write_file".to_owned(),
             arguments: Map::from_iter([("path".to_owned(), json!("p")), ("content".to_owned(), json!(content))]),
         };
-        let written = (format.render)(&call, 0);
+        let envelope = &format.envelope;
+        let written = format!("{}{}{}", envelope.open, (format.render)(&call, 0), envelope.close);
         let mut splitter = Splitter::new(dialect(format), &tools(), Cut::Text, [], 7);
         let mut whole = Whole::default();
         let (mut rest, mut most) = (written.as_str(), 0);
         while !rest.is_empty() {
-            let (piece, after) = rest.split_at(rest.len().min(13));
+            let (piece, after) = rest.split_at(rest.char_indices().nth(13).map_or(rest.len(), |(at, _)| at));
             splitter.push(Piece::Text(piece)).into_iter().for_each(|event| whole.add(event));
             most = most.max(splitter.held());
             rest = after;

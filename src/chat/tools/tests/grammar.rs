@@ -31,7 +31,7 @@ fn accepts(matcher: &Matcher, text: &str) -> (usize, bool) {
 fn check_accepted(format: &Format, index: usize, arguments: Value) {
     let tool = &tools()[index];
     let Value::Object(arguments) = arguments else { panic!("an object") };
-    let call = ToolCall { id: "call_1".to_owned(), name: tool.name.clone(), arguments };
+    let call = ToolCall { id: "abc123def".to_owned(), name: tool.name.clone(), arguments };
     let written = format!("{}{}{}", format.envelope.open, (format.render)(&call, 0), format.envelope.close);
     let matcher = matcher(format, tool);
     let (count, ends) = accepts(&matcher, &written);
@@ -63,7 +63,7 @@ fn grammars_refuse_what_schemas_do() {
         let refused = |index: usize, arguments: Value, schema: &str| {
             let Value::Object(arguments) = arguments else { panic!("an object") };
             let tool = &tools()[index];
-            let call = ToolCall { id: "call_1".to_owned(), name: tool.name.clone(), arguments };
+            let call = ToolCall { id: "abc123def".to_owned(), name: tool.name.clone(), arguments };
             let written = format!("{}{}{}", format.envelope.open, (format.render)(&call, 0), format.envelope.close);
             let (count, _) = accepts(&matcher(format, tool), &written);
             assert!(count < written.len(), "{} lets {written} pass, against {schema}", format.name);
