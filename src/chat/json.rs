@@ -194,6 +194,8 @@ async fn array(input: &Input, shape: &Shape, sink: &mut dyn Sink, depth: usize) 
             sink.json("]");
             return Ok(());
         }
+        // A comma at the end of a text that was cut may be a trailing one.
+        input.peek().await.ok_or(NotJson)?;
         let mut led = Led { lead: if first { "" } else { "," }, sink: &mut *sink };
         value(input, &item, &mut led, Place::Item, depth + 1).await?;
         first = false;
@@ -397,7 +399,9 @@ async fn unicode(input: &Input, sink: &mut dyn Sink) -> Result<(), NotJson> {
         return Ok(());
     };
     let mut char = char::from_u32(first);
-    if (0xd800..0xdc00).contains(&first) && input.is_next("\\u").await {
+    // Half a pair at the end of a text that was cut is neither a character nor a mistake.
+    let is_half = (0xd800..0xdc00).contains(&first) && input.peek().await.ok_or(NotJson)? == '\\';
+    if is_half && input.peek_at(1).await.ok_or(NotJson)? == 'u' {
         input.next().await;
         match four_digits(input).await? {
             Some(second) => char = char::decode_utf16([first as u16, second as u16]).next().and_then(Result::ok),

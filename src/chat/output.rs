@@ -15,6 +15,8 @@ struct State {
     phase: Cut,
     /// White space that is text if text follows, and markup if a call or a thought does.
     spaces: String,
+    /// Whether a mark that says nothing stands in `spaces`.
+    dropped: bool,
     /// Whether white space that comes now only sets the next words off from a thought or a call.
     set_off: bool,
     /// Whether anything was said since the phase began that is not white space.
@@ -46,6 +48,7 @@ impl Output {
             events: Vec::new(),
             phase,
             spaces: String::new(),
+            dropped: false,
             set_off: phase == Cut::Reasoning,
             said: false,
             answered: false,
@@ -93,9 +96,14 @@ impl Output {
         if certain > 0 {
             let held = std::mem::take(&mut state.spaces);
             state.emit(held + &text[..certain]);
-            state.said = true;
+            (state.said, state.dropped) = (true, false);
         }
         state.spaces.push_str(&text[certain..]);
+    }
+
+    /// A mark that says nothing: white space around it is text only if more text follows.
+    pub fn drop_mark(&self) {
+        self.lock().dropped = true;
     }
 
     /// Whether the answer has no text yet.
@@ -120,11 +128,12 @@ impl Output {
         self.lock().said
     }
 
-    /// The end: white space that waited is text after all, unless it followed a call.
+    /// The end: white space that waited is text after all, unless it belongs to a call or another mark.
     pub fn finish(&self) {
         let mut state = self.lock();
         let held = std::mem::take(&mut state.spaces);
-        if state.phase == Cut::Text && (state.said || !state.set_off) && !held.is_empty() {
+        let text = state.phase == Cut::Text && (state.said || !state.set_off) && !state.dropped;
+        if text && !held.is_empty() {
             state.emit(held);
         }
     }

@@ -181,7 +181,13 @@ impl Answer {
     async fn text(&self) {
         let marks = self.marks(Cut::Text);
         let texts: Vec<&str> = marks.iter().map(|(text, _)| *text).collect();
-        while let Some(found) = self.input.until(&texts, |text| self.output.say(text)).await {
+        // Whether nothing but space was said since a mark that is code: then the next mark is as well.
+        let mut quoted = false;
+        let say = |text: &str, quoted: &mut bool| {
+            *quoted &= text.trim().is_empty();
+            self.output.say(text);
+        };
+        while let Some(found) = self.input.until(&texts, |text| say(text, &mut quoted)).await {
             let text = texts[found];
             match marks[found].1 {
                 // Only an answer that has not begun can still turn into a thought.
@@ -193,10 +199,13 @@ impl Answer {
                     self.bare_call().await;
                 }
                 Mark::CloseThought if self.output.is_blank() || self.style.reopens => self.output.enter(Cut::Text),
-                Mark::Dropped => {}
+                Mark::Dropped => self.output.drop_mark(),
                 Mark::End => return,
                 Mark::OpenThought | Mark::CloseThought => self.output.say(text),
-                Mark::Call if self.output.in_code() => self.output.say(text),
+                Mark::Call if quoted || self.output.in_code() => {
+                    quoted = true;
+                    self.output.say(text);
+                }
                 Mark::Call => {
                     if !self.call(text).await {
                         self.output.say(text);
@@ -299,7 +308,7 @@ impl Answer {
             }
             if read.is_ok() || self.output.calls() > before {
                 self.input.unpin();
-                return self.output.calls() > before;
+                return true;
             }
         }
         self.input.unpin();

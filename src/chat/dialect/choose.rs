@@ -139,3 +139,6 @@ fn known_marks(dialect: &Dialect) -> String {
     }
     text
 }
+
+#[cfg(test)]
+mod tests;

@@ -10,8 +10,8 @@ pub static FORMAT: Format = Format {
     bare: &[],
     parse,
     envelope: Envelope { open: "<tool_calls>[", between: ", ", close: "]</tool_calls>" },
-    render: |call, _| object::render(call),
-    grammar: object::grammar,
+    render: object::render_with_id,
+    grammar: object::grammar_with_id,
 };
 
 fn parse(region: Region) -> Parsing {

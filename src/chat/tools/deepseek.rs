@@ -81,6 +81,8 @@ async fn call(region: &Region) -> Result<(), NotACall> {
         input.skip_space().await;
     }
     eat(region, CALL_END).await;
+    // What follows may be text, and this no part of it.
+    input.pin();
     Ok(())
 }
 

@@ -18,7 +18,11 @@ pub static FORMAT: Format = Format {
 };
 
 pub(super) fn parse(region: Region) -> Parsing {
-    Box::pin(async move { object::calls(&region).await })
+    Box::pin(async move {
+        object::calls(&region).await?;
+        region.close("<|message_sep|>").await;
+        Ok(())
+    })
 }
 
 fn grammar(rules: &mut Rules, tool: &Tool) -> String {

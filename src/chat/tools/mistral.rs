@@ -3,8 +3,7 @@
 //!
 //! `[TOOL_CALLS][{"name": "f", "arguments": {"x": 1}, "id": "abcdefghi"}]`
 
-use super::{Envelope, Format, NAME, NotACall, Parsing, Region, Rules, in_name, object};
-use crate::chat::{Tool, ToolCall};
+use super::{Envelope, Format, NAME, NotACall, Parsing, Region, in_name, object};
 
 pub(super) const OPEN: &str = "[TOOL_CALLS]";
 
@@ -14,8 +13,8 @@ pub static FORMAT: Format = Format {
     bare: &[],
     parse,
     envelope: Envelope { open: "[TOOL_CALLS][", between: ", ", close: "]" },
-    render,
-    grammar,
+    render: object::render_with_id,
+    grammar: object::grammar_with_id,
 };
 
 pub(super) fn parse(region: Region) -> Parsing {
@@ -43,15 +42,4 @@ async fn named(region: &Region) -> Result<(), NotACall> {
         return Err(NotACall);
     }
     region.call_with_id(&name, id)?.object().await
-}
-
-fn render(call: &ToolCall, _: usize) -> String {
-    let object = object::render(call);
-    format!("{}, \"id\": \"{}\"}}", &object[..object.len() - 1], call.id)
-}
-
-fn grammar(rules: &mut Rules, tool: &Tool) -> String {
-    let object = object::open_grammar(rules, tool, "arguments");
-    let id = rules.rule("/, \"id\": \"[a-zA-Z0-9_-]+\"/");
-    format!("{object} {id}? {}", rules.literal("}"))
 }

@@ -146,6 +146,19 @@ pub(super) fn render_as(call: &ToolCall, arguments: &str) -> String {
     format!("{{\"name\": {}, \"{arguments}\": {}}}", Value::from(call.name.as_str()), dumps(&call.arguments))
 }
 
+/// [`render`] with the call's id, which templates write of calls that were answered.
+pub(super) fn render_with_id(call: &ToolCall, _: usize) -> String {
+    let object = render(call);
+    format!("{}, \"id\": {}}}", &object[..object.len() - 1], Value::from(call.id.as_str()))
+}
+
+/// What [`render_with_id`] writes; models may leave the id out.
+pub(super) fn grammar_with_id(rules: &mut Rules, tool: &Tool) -> String {
+    let object = open_grammar(rules, tool, "arguments");
+    let id = rules.rule("/, \"id\": \"[a-zA-Z0-9_-]+\"/");
+    format!("{object} {id}? {}", rules.literal("}"))
+}
+
 /// What [`render`] writes.
 pub(super) fn grammar(rules: &mut Rules, tool: &Tool) -> String {
     grammar_as(rules, tool, "arguments")

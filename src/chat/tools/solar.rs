@@ -57,6 +57,8 @@ async fn call(region: &Region) -> Result<(), NotACall> {
     region.call_with_id(&name, id)?.object().await?;
     input.skip_space().await;
     input.eat(CALL_END).await;
+    // What follows may be text, and this no part of it.
+    input.pin();
     Ok(())
 }
 

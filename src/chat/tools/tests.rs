@@ -9,17 +9,38 @@ use crate::chat::{
     split::Answer,
 };
 
+mod apertus;
+mod apriel;
+mod calling_tool;
+mod cohere;
+mod command_r;
+mod deepseek;
+mod firefunction;
+mod function_tag;
+mod functionary;
 mod gemma4;
+mod gigachat;
 mod grammar;
+mod granite;
+mod harmony;
 mod hermes;
+mod json;
+mod kimi;
+mod llama;
+mod minimax_m1;
 mod minimax_m3;
+mod mistral;
+mod nemotron_nano;
 mod others;
 mod pairs;
 mod pythonic;
 mod qwen_xml;
 mod seed_oss;
+mod solar;
 mod tagged;
 mod templates;
+mod written;
+mod xlam;
 
 /// What an answer consists of, put together again.
 #[derive(Debug, Clone, Default, PartialEq)]
