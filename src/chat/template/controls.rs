@@ -5,10 +5,16 @@ use std::ops::{Bound, Range};
 
 use crate::chat::ControlToken;
 
+#[derive(Debug, Clone, Copy)]
+struct Kind {
+    special: bool,
+    /// The template looks for it in a message's words.
+    read: bool,
+}
+
 #[derive(Debug)]
 pub(super) struct Controls {
-    /// Whether each name is special.
-    names: BTreeMap<String, bool>,
+    names: BTreeMap<String, Kind>,
     /// The names spelled backwards, to find what ends like one.
     reversed: BTreeSet<String>,
     /// In bytes, longest first: of two names at one place the longer counts.
@@ -22,8 +28,9 @@ impl Controls {
     pub(super) fn new(tokens: &[ControlToken], template: &str) -> Controls {
         let counts =
             |token: &&ControlToken| !token.text.trim().is_empty() && (token.special || template.contains(&token.text));
-        let names: BTreeMap<String, bool> =
-            tokens.iter().filter(counts).map(|token| (token.text.clone(), token.special)).collect();
+        let kind = |token: &ControlToken| Kind { special: token.special, read: reads(template, &token.text) };
+        let names: BTreeMap<String, Kind> =
+            tokens.iter().filter(counts).map(|token| (token.text.clone(), kind(token))).collect();
         let reversed = names.keys().map(|name| name.chars().rev().collect()).collect();
         let lengths: BTreeSet<usize> = names.keys().map(String::len).collect();
         let mut starts = vec![false; 256];
@@ -31,8 +38,10 @@ impl Controls {
         Controls { names, reversed, lengths: lengths.into_iter().rev().collect(), starts }
     }
 
-    pub(super) fn is_special(&self, name: &str) -> bool {
-        self.names.get(name).copied().unwrap_or(false)
+    /// Whether an assistant's history may hold a name in good faith: marks of reasoning and of calls are often not
+    /// special, and templates take them out of there.
+    pub(super) fn is_markup(&self, name: &str) -> bool {
+        self.names.get(name).is_some_and(|kind| kind.read || !kind.special)
     }
 
     /// Every name in a text, from the left, without overlaps.
@@ -85,4 +94,15 @@ impl Controls {
         let name = ends.filter_map(|end| text.get(start..end)).find_map(|name| self.names.get_key_value(name));
         name.map(|(name, _)| name.as_str())
     }
+}
+
+/// Whether a template splits something at a name or asks whether something holds it.
+fn reads(template: &str, name: &str) -> bool {
+    ['\'', '"'].iter().any(|quote| {
+        let constant = format!("{quote}{name}{quote}");
+        template.match_indices(&constant).any(|(at, _)| {
+            let (before, after) = (&template[..at], &template[at + constant.len()..]);
+            before.ends_with("split(") || after.starts_with(" in ") || after.starts_with(" not in ")
+        })
+    })
 }

@@ -91,10 +91,8 @@ impl<'a> Search<'a> {
         })
     }
 
-    /// Reasoning and calls are often marked by tokens that are not special, and an assistant's history may hold them
-    /// in good faith: templates take them out of there.
     fn usual(&self, speaker: Speaker, name: &str) -> bool {
-        speaker == Speaker::Other || self.controls.is_special(name)
+        speaker == Speaker::Other || !self.controls.is_markup(name)
     }
 
     fn mark(&self, style: Style, wanted: Wanted<'_>, marks: Marks, speaker: Speaker, text: &str) -> Option<String> {

@@ -79,6 +79,8 @@ fn templates_that_read_names() {
     let special = "{% set c = messages[0].content %}{% if '</s>' in c %}{% set c = c.split('</s>')[-1].lstrip('\\n') %}{% endif \
                    %}</s>{{ c }}";
     check(special, Role::Assistant, "x</s>\n\ny<|im_end|>", "</s>y‹<|im_end|>›");
+    let again = "{% set c = messages[0].content.split('</s>') %}{{ c[0] }}</s>{{ c[-1] }}";
+    check(again, Role::Assistant, "x</s>y<s>", "x</s>y‹<s>›");
     let refused = "{% if messages[0].content == '</s>' %}yes{% endif %}{{ messages[0].content }}";
     let error = of(refused, vec![Message::new(Role::User, "</s>")]).unwrap_err().to_string();
     assert!(error.contains("name of a control token"), "{error}");
