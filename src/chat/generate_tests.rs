@@ -159,8 +159,11 @@ fn a_recommendation_fills_what_the_checkpoint_leaves_open() {
     assert_eq!((sampling.temperature, sampling.top_k, sampling.top_p), (0.2, 7, 1.0));
 }
 
-/// All that the answers to a request consist of: text, calls' names and arguments, and how each ended.
-fn answers(model: &Model, request: &Request) -> Vec<(String, Vec<(String, String)>, Reason)> {
+/// An answer's text, its calls' names and arguments, and how it ended.
+type Said = (String, Vec<(String, String)>, Reason);
+
+/// All answers to a request.
+fn answers(model: &Model, request: &Request) -> Vec<Said> {
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     let mut events = model.generate(request).unwrap();
     let mut found = vec![(String::new(), Vec::new(), Reason::Closing); events.count()];

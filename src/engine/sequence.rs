@@ -7,6 +7,9 @@ use super::{Advice, Draw, Drawn, Finish, Guide, Job, Pending, Row, Step, guides:
 /// Tokens, and the state that holds them.
 pub type Memory<State> = (Vec<u32>, State);
 
+/// The tokens that come next, and the guide that is to be told of them.
+type Advised = (Vec<Drawn>, Option<Box<dyn Guide>>);
+
 /// A job that has a row. `state` holds the first [`Sequence::done`] of its tokens.
 pub struct Sequence<State> {
     job: Job,
@@ -120,7 +123,7 @@ impl<State> Sequence<State> {
     }
 
     /// The tokens that come next, by the draw and the guide's advice for it.
-    fn advised(&mut self, drawn: Drawn, chunk: usize) -> Result<(Vec<Drawn>, Option<Box<dyn Guide>>), Finish> {
+    fn advised(&mut self, drawn: Drawn, chunk: usize) -> Result<Advised, Finish> {
         let Some(advice) = self.advice.take() else { return Ok((vec![drawn], None)) };
         let (guide, advice) = advice.take().map_err(Finish::Failed)?;
         let wrong = |id| Finish::Failed(format!("the answer's guide does not allow token {id}, which was drawn"));

@@ -6,9 +6,12 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value, json};
 
+/// Whether a keyword's value is one.
+type Holds = fn(&Value) -> bool;
+
 /// What llguidance enforces, what a value of it must be, and whether one is that. The checks are its own, but it makes
 /// them only where the schema's type needs the keyword.
-const ENFORCED: &[(&str, &str, fn(&Value) -> bool)] = &[
+const ENFORCED: &[(&str, &str, Holds)] = &[
     ("type", "a type or a list of types", |value| value.is_string() || value.is_array()),
     ("enum", "a list", Value::is_array),
     ("const", "", |_| true),

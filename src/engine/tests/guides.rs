@@ -132,7 +132,8 @@ fn forced_tokens_are_computed_in_one_pass() {
 #[test]
 fn a_guide_that_fails_fails_its_job_only() {
     let engine = engine(script(), Limits { rows: 8, ..Limits::default() });
-    let cases: Vec<(Box<dyn FnMut() -> Result<Advice, String> + Send>, &str)> = vec![
+    type Advises = Box<dyn FnMut() -> Result<Advice, String> + Send>;
+    let cases: Vec<(Advises, &str)> = vec![
         (Box::new(|| Err("the lexer is too complex".into())), "the lexer is too complex"),
         (Box::new(|| panic!("an index is out of range")), "panicked: an index is out of range"),
         (Box::new(|| Ok(mask([]))), "allows no token"),
