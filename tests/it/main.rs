@@ -3,6 +3,7 @@
 mod accuracy;
 mod bench;
 mod commands;
+mod guided;
 mod hub;
 mod layers;
 mod models;

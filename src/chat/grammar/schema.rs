@@ -265,18 +265,20 @@ fn number_format(format: &str) -> Option<Value> {
 }
 
 /// A day of the calendar: of February, the 29th in leap years only.
-const DAY: &str = "(?:[0-9]{4}-(?:0[13-9]|1[0-2])-[0-9]{2}|[0-9]{4}-02-(?:[01][0-9]|2[0-8])\
-    |(?:[0-9]{2}(?:0[48]|[2468][048]|[13579][26])|(?:[02468][048]|[13579][26])00)-02-29)";
+const DAY: &str = "(?:[0-9]{4}-(?:(?:0[13578]|1[02])-(?:0[1-9]|[12][0-9]|3[01])|(?:0[469]|11)-(?:0[1-9]|[12][0-9]|30)\
+    |02-(?:0[1-9]|1[0-9]|2[0-8]))|(?:[0-9]{2}(?:0[48]|[2468][048]|[13579][26])|(?:[02468][048]|[13579][26])00)-02-29)";
+const TIME: &str =
+    r"(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](?:\.[0-9]+)?(?:[zZ]|[+-](?:[01][0-9]|2[0-3]):[0-5][0-9])";
 
-/// What llguidance's formats leave open: days that no year has, and leap seconds, which only a few moments had.
-fn stricter(format: &str) -> Option<Value> {
-    let pattern = match format {
-        "date" => format!("^{DAY}$"),
-        "time" => "^[0-9]{2}:[0-9]{2}:[0-5]".to_owned(),
-        "date-time" => format!("^{DAY}[tT][0-9]{{2}}:[0-9]{{2}}:[0-5]"),
-        _ => return None,
-    };
-    Some(json!({"pattern": pattern}))
+/// RFC 3339's formats as a pattern. llguidance's leave open days that no year has, and leap seconds, which only a few
+/// moments had.
+fn calendar(format: &str) -> Option<String> {
+    match format {
+        "date" => Some(format!("^{DAY}$")),
+        "time" => Some(format!("^{TIME}$")),
+        "date-time" => Some(format!("^{DAY}[tT]{TIME}$")),
+        _ => None,
+    }
 }
 
 /// Writes a schema and all below it in what llguidance knows in every draft.
@@ -295,12 +297,15 @@ fn rewrite(schema: &mut Value) {
         fields.remove("format");
         and(fields, restriction);
     }
-    let format = fields.get("format").and_then(Value::as_str).and_then(stricter);
-    format.into_iter().for_each(|restriction| and(fields, restriction));
+    if let Some(pattern) = fields.get("format").and_then(Value::as_str).and_then(calendar) {
+        fields.remove("format");
+        restrict(fields, "pattern", json!(pattern));
+    }
     if fields.contains_key("multipleOf") {
         // Beyond this, who reads the answer rounds, and a multiple may be none any more.
         let exact = (1u64 << f64::MANTISSA_DIGITS) as f64;
-        and(fields, json!({"minimum": -exact, "maximum": exact}));
+        restrict(fields, "minimum", json!(-exact));
+        restrict(fields, "maximum", json!(exact));
     }
     for (keyword, value) in fields.iter_mut() {
         let keyword = keyword.as_str();
@@ -310,6 +315,14 @@ fn rewrite(schema: &mut Value) {
             child if SINGLE.contains(&keyword) => rewrite(child),
             _ => {}
         }
+    }
+}
+
+/// Sets a keyword, beside one of the same name if there is one.
+fn restrict(fields: &mut Map<String, Value>, keyword: &str, value: Value) {
+    match fields.contains_key(keyword) {
+        true => and(fields, json!({keyword: value})),
+        false => drop(fields.insert(keyword.to_owned(), value)),
     }
 }
 

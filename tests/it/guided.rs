@@ -1,0 +1,98 @@
+//! The real starter model under guidance: answers that are what their format says, log probabilities that are the
+//! model's own. Every test skips, with a notice, where the model cannot be had.
+
+use mettle::{
+    chat::{Event, Format, Message, Model, Overrides, Reason, Request, Role},
+    checkpoint::Checkpoint,
+    engine::{Job, Limits, Step},
+    mlx::{self, KvBits, Options, Precision},
+};
+use serde_json::{Value, json};
+use tokio::sync::mpsc::unbounded_channel;
+
+use crate::support;
+
+fn ask(question: &str, format: Format) -> Request {
+    let sampling = Overrides { temperature: Some(1.5), seed: Some(7), ..Overrides::default() };
+    let messages = vec![Message::new(Role::User, question)];
+    Request { messages, sampling, format, max_tokens: Some(300), ..Request::default() }
+}
+
+fn answer(model: &Model, request: &Request) -> (String, Reason) {
+    let (mut events, mut text) = (model.generate(request).unwrap_or_else(|error| panic!("{error}")), String::new());
+    loop {
+        match events.blocking_next().expect("an end") {
+            Event::Text(part) => text.push_str(&part),
+            Event::Finished(finished) => return (text, finished.reason),
+            _ => {}
+        }
+    }
+}
+
+#[test]
+fn answers_are_what_their_format_says() {
+    let Some(path) = support::starter() else { return };
+    let checkpoint = Checkpoint::open(&path).expect("it opens");
+    let engine = support::engine(&path, Options::default(), Limits::default());
+    let model = Model::open(&checkpoint, engine).expect("tokenizer and template");
+    let schema = json!({
+        "type": "object",
+        "properties": {
+            "name": {"type": "string", "maxLength": 12},
+            "age": {"type": "integer", "minimum": 0, "maximum": 130},
+            "tags": {"type": "array", "items": {"enum": ["red", "green"]}, "maxItems": 3}
+        },
+        "required": ["name", "age", "tags"],
+        "additionalProperties": false
+    });
+    let validator = jsonschema::validator_for(&schema).expect("a schema");
+    std::thread::scope(|scope| {
+        for question in ["Describe a person.", "What is the capital of France?", "Say something red."] {
+            let format = Format::JsonSchema(schema.clone());
+            let (model, validator) = (&model, &validator);
+            scope.spawn(move || {
+                let (text, reason) = answer(model, &ask(question, format));
+                assert_eq!(reason, Reason::Stop, "{text}");
+                let value: Value = serde_json::from_str(&text).unwrap_or_else(|error| panic!("{text}: {error}"));
+                assert!(validator.is_valid(&value), "{text}");
+            });
+        }
+        let model = &model;
+        scope.spawn(move || {
+            let (text, reason) = answer(model, &ask("Yes or no?", Format::Choice(vec!["yes".into(), "no".into()])));
+            assert!(reason == Reason::Stop && ["yes", "no"].contains(&text.as_str()), "{text}");
+        });
+    });
+}
+
+#[test]
+fn log_probabilities_are_the_models_own() {
+    let Some(path) = support::starter() else { return };
+    let options = Options { precision: Precision::Exact, kv_bits: KvBits::Sixteen, ..Options::default() };
+    let (prompt, count) = ((100..120).collect::<Vec<u32>>(), 6);
+    let engine = support::engine(&path, options, Limits::default());
+    let (sender, mut steps) = unbounded_channel();
+    let job = Job::new(prompt.clone(), count, sender);
+    // Neither penalties nor bias show in them.
+    let sampling = mettle::engine::Sampling { repetition_penalty: 1.3, logit_bias: vec![(5, 3.0)], ..job.sampling };
+    engine.submit(Job { logprobs: Some(4), sampling, ..job }).expect("there is room");
+    let mut drawn = Vec::new();
+    while let Some(step) = steps.blocking_recv() {
+        if let Step::Token(token) = step {
+            drawn.push(token);
+        }
+    }
+    let tokens: Vec<u32> = drawn.iter().map(|drawn| drawn.id).collect();
+    let runner = mlx::load(&Checkpoint::open(&path).expect("it opens"), options).expect("it loads");
+    let logits = runner.logits(&[&prompt[..], &tokens[..count - 1]].concat()).expect("logits");
+    let rows = logits.chunks_exact(runner.vocabulary()).skip(prompt.len() - 1);
+    for (row, drawn) in rows.zip(&drawn) {
+        let sum: f64 = row.iter().map(|logit| f64::from(*logit).exp()).sum();
+        let expected = |id: u32| f64::from(row[id as usize]) - sum.ln();
+        let told = drawn.logprobs.as_ref().expect("they were asked for");
+        assert!((f64::from(told.drawn) - expected(drawn.id)).abs() < 1e-3);
+        assert_eq!(told.top.len(), 4);
+        assert!(told.top.iter().all(|(id, logprob)| (f64::from(*logprob) - expected(*id)).abs() < 1e-3));
+        assert!(told.top.is_sorted_by(|a, b| a.1 >= b.1));
+    }
+}
