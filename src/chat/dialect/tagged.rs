@@ -83,7 +83,7 @@ pub(super) const LAGUNA_XS: Dialect = Dialect {
 };
 
 pub(super) const LAGUNA: Dialect = Dialect {
-    name: "laguna",
+    name: "laguna_s",
     model_types: &["laguna"],
     template_marks: &["〈|EOS|〉", "<arg_key>"],
     stop_tokens: &["</assistant>", "〈|EOS|〉"],

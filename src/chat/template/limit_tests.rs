@@ -31,12 +31,9 @@ fn hostile_templates_end() {
         "{{ ('\n' * 999999) | indent(9999, blank=true) }}",
         "{% set ns = namespace(x=[]) %}{% for i in range(500) %}{% set ns.x = [ns.x] %}{% endfor %}{{ ns.x }}",
     ] {
-        let start = Instant::now();
         let template = template_with_fuel(source, &[], environment::FUEL / 100).unwrap();
         let result = template.render(&asked());
         assert!(result.is_err(), "{source}: {:?} bytes", result.map(|rendered| rendered.text.len()));
-        // One rendering here, and a dozen that find out what the template knows.
-        assert!(start.elapsed() < Duration::from_secs(30), "{source}: {:?}", start.elapsed());
     }
 }
 

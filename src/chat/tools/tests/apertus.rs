@@ -1,9 +1,6 @@
 //! Apertus' calls: its chat template.
 
-use super::{
-    json::{check_json, objects},
-    *,
-};
+use super::{json::check_json, *};
 use crate::chat::tools::apertus::FORMAT;
 
 #[test]
@@ -18,7 +15,12 @@ fn cases() {
     };
     let now = ("now", json!({}));
     check("⟪<|inner_prefix|>⟫so⟪<|inner_suffix|>⟫Yes.", "so", "Yes.", &[]);
-    check("⟪<|inner_prefix|>⟫so⟪<|tools_prefix|>⟫[{\"now\": {}}]⟪<|tools_suffix|>⟫", "so", "", &[now.clone()]);
+    check(
+        "⟪<|inner_prefix|>⟫so⟪<|tools_prefix|>⟫[{\"now\": {}}]⟪<|tools_suffix|>⟫",
+        "so",
+        "",
+        std::slice::from_ref(&now),
+    );
     check("I look.<|tools_prefix|>[ { \"now\" : {} } ]", "", "I look.", &[now]);
     check("<|tools_prefix|>[now]", "", "<|tools_prefix|>[now]", &[]);
 }

@@ -1,9 +1,6 @@
 //! Calls as text that models take from a conversation's past.
 
-use super::{
-    json::{check_json, objects},
-    *,
-};
+use super::{json::check_json, *};
 use crate::chat::tools::calling_tool::FORMAT;
 
 #[test]
@@ -15,8 +12,8 @@ fn cases() {
     });
     let check = |case: &str, text: &str, calls: &[(&str, Value)]| check(&FORMAT, case, text, calls);
     let paris = ("get_weather", json!({"city": "Paris"}));
-    check("[Calling tool: get_weather(city=\"Paris\")]", "", &[paris.clone()]);
-    check("[Calling tool=get_weather({\"city\": \"Paris\"})]", "", &[paris.clone()]);
+    check("[Calling tool: get_weather(city=\"Paris\")]", "", std::slice::from_ref(&paris));
+    check("[Calling tool=get_weather({\"city\": \"Paris\"})]", "", std::slice::from_ref(&paris));
     check("I do.\n[Calling tool get_weather({\"city\": \"Paris\"})] Done.", "I do.Done.", &[paris]);
     check("[Calling tool: now()]", "", &[("now", json!({}))]);
     check("[Calling tool: a friend]", "[Calling tool: a friend]", &[]);

@@ -22,7 +22,7 @@ fn cases() {
     };
     let now = ("now", json!({}));
     let action = "⟪<|START_ACTION|>⟫[\n    {\"tool_call_id\": \"0\", \"tool_name\": \"now\", \"parameters\": {}}\n]⟪<|END_ACTION|>⟫";
-    check(&format!("⟪<|START_THINKING|>⟫I call.⟪<|END_THINKING|>⟫{action}"), "I call.", "", &[now.clone()]);
+    check(&format!("⟪<|START_THINKING|>⟫I call.⟪<|END_THINKING|>⟫{action}"), "I call.", "", std::slice::from_ref(&now));
     check("⟪<|START_RESPONSE|>⟫Yes.⟪<|END_RESPONSE|>⟫", "", "Yes.", &[]);
     check("<|START_THINKING|>so<|END_THINKING|><|START_RESPONSE|>Yes.<|END_RESPONSE|>", "so", "Yes.", &[]);
     check(

@@ -5,36 +5,36 @@ use crate::chat::tools::{deepseek::FORMAT, deepseek_v31};
 
 #[test]
 fn cases() {
-    for format in [&FORMAT, &deepseek_v31::FORMAT] {
-        check_json(format, "<｜tool▁calls▁begin｜>", |calls| {
-            let call = |(name, arguments): &(&str, &str)| {
-                format!(
-                    "<｜tool▁call▁begin｜>function<｜tool▁sep｜>{name}\n```json\n{arguments}\n```<｜tool▁call▁end｜>"
-                )
-            };
-            let calls: Vec<String> = calls.iter().map(call).collect();
-            format!("<｜tool▁calls▁begin｜>{}<｜tool▁calls▁end｜>", calls.join("\n"))
-        });
-        check_json(format, "<｜tool▁calls▁begin｜>", |calls| {
-            let call = |(name, arguments): &(&str, &str)| {
-                format!("<｜tool▁call▁begin｜>{name}<｜tool▁sep｜>{arguments}<｜tool▁call▁end｜>")
-            };
-            format!("<｜tool▁calls▁begin｜>{}<｜tool▁calls▁end｜>", calls.iter().map(call).collect::<String>())
-        });
-    }
+    check_json(&FORMAT, "<｜tool▁calls▁begin｜>", |calls| {
+        let call = |(name, arguments): &(&str, &str)| {
+            format!("<｜tool▁call▁begin｜>function<｜tool▁sep｜>{name}\n```json\n{arguments}\n```<｜tool▁call▁end｜>")
+        };
+        let calls: Vec<String> = calls.iter().map(call).collect();
+        format!("<｜tool▁calls▁begin｜>{}<｜tool▁calls▁end｜>", calls.join("\n"))
+    });
+    check_json(&FORMAT, "<｜tool▁calls▁begin｜>", |calls| {
+        let call = |(name, arguments): &(&str, &str)| {
+            format!("<｜tool▁call▁begin｜>{name}<｜tool▁sep｜>{arguments}<｜tool▁call▁end｜>")
+        };
+        format!("<｜tool▁calls▁begin｜>{}<｜tool▁calls▁end｜>", calls.iter().map(call).collect::<String>())
+    });
     let check = |case: &str, text: &str, calls: &[(&str, Value)]| check(&FORMAT, case, text, calls);
     let now = ("now", json!({}));
     check(
         "⟪<｜tool▁calls▁begin｜>⟫⟪<｜tool▁call▁begin｜>⟫function⟪<｜tool▁sep｜>⟫now\n```json\n{}\n```⟪<｜tool▁call▁end｜>⟫⟪<｜tool▁calls▁end｜>⟫",
         "",
-        &[now.clone()],
+        std::slice::from_ref(&now),
     );
-    check("<｜tool▁call▁begin｜>now<｜tool▁sep｜>{}<｜tool▁call▁end｜>", "", &[now.clone()]);
-    check("<｜tool▁calls▁begin｜>\n<｜tool▁call▁begin｜>function<｜tool▁sep｜>now\n{}\n", "", &[now.clone()]);
+    check("<｜tool▁call▁begin｜>now<｜tool▁sep｜>{}<｜tool▁call▁end｜>", "", std::slice::from_ref(&now));
+    check(
+        "<｜tool▁calls▁begin｜>\n<｜tool▁call▁begin｜>function<｜tool▁sep｜>now\n{}\n",
+        "",
+        std::slice::from_ref(&now),
+    );
     check(
         "<｜tool_calls_begin｜><｜tool_call_begin｜>function<｜tool_sep｜>now\n```json\n{}\n```<｜tool_call_end｜><｜tool_calls_end｜>",
         "",
-        &[now.clone()],
+        std::slice::from_ref(&now),
     );
     check(
         "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>now<｜tool▁sep｜>{}<｜tool▁call▁end｜><｜tool▁call▁begin｜>rm<｜tool▁sep｜>{}",

@@ -1,9 +1,6 @@
 //! Functionary 3.1, and Llama 3.1's other form: model cards.
 
-use super::{
-    json::{check_json, objects},
-    *,
-};
+use super::{json::check_json, *};
 use crate::chat::tools::function_tag::FORMAT;
 
 #[test]
@@ -14,7 +11,7 @@ fn cases() {
     check_json(&FORMAT, "<function=", tag);
     let check = |case: &str, text: &str, calls: &[(&str, Value)]| check(&FORMAT, case, text, calls);
     let now = ("now", json!({}));
-    check("<function=now>{}", "", &[now.clone()]);
+    check("<function=now>{}", "", std::slice::from_ref(&now));
     check("<function=now>\n{}\n</function>\n<function=now>{}</function>", "", &[now.clone(), now.clone()]);
     check("<function=now></function>", "<function=now></function>", &[]);
     check("<function=now> runs", "<function=now> runs", &[]);

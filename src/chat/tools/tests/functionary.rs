@@ -13,7 +13,7 @@ fn cases() {
     };
     let (now, paris) = (("now", json!({})), ("get_weather", json!({"city": "Paris"})));
     check("all\nHello.", "Hello.", &[]);
-    check("all\nI look.\n>>>get_weather\n{\"city\": \"Paris\"}", "I look.", &[paris.clone()]);
+    check("all\nI look.\n>>>get_weather\n{\"city\": \"Paris\"}", "I look.", std::slice::from_ref(&paris));
     check("get_weather\n{\"city\": \"Paris\"}>>>now\n{}", "", &[paris.clone(), now.clone()]);
     check("now\n{}\n>>>all\nDone.", "Done.", &[now]);
     check("all\n>>> print(1)\n1", ">>> print(1)\n1", &[]);

@@ -17,8 +17,12 @@ fn cases() {
     };
     let now = ("now", json!({}));
     let call = "{\"name\": \"now\", \"arguments\": {}}";
-    check(&format!("I look.⟪<|function_call|>⟫{call}⟪<|message_sep|>⟫\n\n"), "I look.", &[now.clone()]);
-    check(&format!("I look.⟪<|message_sep|>⟫\n\nfunction call⟪<|role_sep|>⟫\n{call}"), "I look.", &[now.clone()]);
+    check(&format!("I look.⟪<|function_call|>⟫{call}⟪<|message_sep|>⟫\n\n"), "I look.", std::slice::from_ref(&now));
+    check(
+        &format!("I look.⟪<|message_sep|>⟫\n\nfunction call⟪<|role_sep|>⟫\n{call}"),
+        "I look.",
+        std::slice::from_ref(&now),
+    );
     check(
         &format!("I look.<|message_sep|>\n\nfunction call<|role_sep|>\n{call}<|message_sep|>\n\n"),
         "I look.",

@@ -13,8 +13,8 @@ fn cases() {
     check_json(&FORMAT, "<|tool_call|>", |calls| objects(calls, "<|tool_call|>\n", "\n", "\n</tool_call>"));
     let check = |case: &str, text: &str, calls: &[(&str, Value)]| check(&FORMAT, case, text, calls);
     let now = ("now", json!({}));
-    check("⟪<|tool_call|>⟫[{\"name\": \"now\", \"arguments\": {}}]", "", &[now.clone()]);
-    check("<|tool_call|>⟪<|tool_call|>⟫[{\"name\": \"now\"}]", "<|tool_call|>", &[now.clone()]);
+    check("⟪<|tool_call|>⟫[{\"name\": \"now\", \"arguments\": {}}]", "", std::slice::from_ref(&now));
+    check("<|tool_call|>⟪<|tool_call|>⟫[{\"name\": \"now\"}]", "<|tool_call|>", std::slice::from_ref(&now));
     check("<|tool_call|>[]", "<|tool_call|>[]", &[]);
     check(
         "<|tool_call|>[{\"name\": \"now\", \"arguments\": {}}, {\"name\": \"rm\", \"arguments\": {}}]",

@@ -37,13 +37,13 @@ fn channels() {
         "⟪<|channel|>⟫analysis⟪<|message|>⟫I look.⟪<|end|>⟫⟪<|start|>⟫assistant⟪<|channel|>⟫commentary to=functions.get_weather ⟪<|constrain|>⟫json⟪<|message|>⟫{\"city\": \"Paris\"}⟪<|call|>⟫",
         "I look.",
         "",
-        &[paris.clone()],
+        std::slice::from_ref(&paris),
     );
     check(
         " to=functions.get_weather⟪<|channel|>⟫commentary json⟪<|message|>⟫{\"city\":\"Paris\"}⟪<|call|>⟫",
         "",
         "",
-        &[paris.clone()],
+        std::slice::from_ref(&paris),
     );
     check(
         "⟪<|channel|>⟫commentary⟪<|message|>⟫I look.⟪<|end|>⟫⟪<|start|>⟫assistant to=functions.now⟪<|channel|>⟫commentary⟪<|message|>⟫{}⟪<|call|>⟫⟪<|start|>⟫assistant⟪<|channel|>⟫commentary to=functions.get_weather⟪<|message|>⟫{\"city\": \"Paris\"}",
@@ -63,7 +63,7 @@ fn channels() {
     );
     check("⟪<|channel|>⟫commentary to=functions.rm⟪<|message|>⟫{\"path\": 1}⟪<|call|>⟫", "", "{\"path\": 1}", &[]);
     check("⟪<|channel|>⟫analysis to=python⟪<|message|>⟫print(1)⟪<|call|>⟫", "print(1)", "", &[]);
-    check("⟪<|channel|>⟫commentary to=functions.now⟪<|message|>⟫{} so⟪<|call|>⟫", "", "so", &[now.clone()]);
+    check("⟪<|channel|>⟫commentary to=functions.now⟪<|message|>⟫{} so⟪<|call|>⟫", "", "so", std::slice::from_ref(&now));
     check("⟪<|channel|>⟫analysis⟪<|message|>⟫cut", "cut", "", &[]);
     check("⟪<|channel|>⟫analysis", "", "", &[]);
     check(

@@ -14,22 +14,22 @@ fn cases() {
     check(
         "<tool_call>\n{\"name\": \"get_weather\", \"arguments\": {\"city\": \"Paris\"}}\n</tool_call>",
         "",
-        &[paris.clone()],
+        std::slice::from_ref(&paris),
     );
     check(
         "Let me look.\n\n<tool_call>{\"name\":\"get_weather\",\"arguments\":{\"city\":\"Paris\"}}</tool_call>\n",
         "Let me look.",
-        &[paris.clone()],
+        std::slice::from_ref(&paris),
     );
     check(
         "<tool_call>{\"arguments\": {\"city\": \"Paris\"}, \"name\": \"get_weather\"}</tool_call> done",
         "done",
-        &[paris.clone()],
+        std::slice::from_ref(&paris),
     );
     check(
         "<tool_call>\n{\"name\": \"get_weather\", \"arguments\": \"{\\\"city\\\": \\\"Paris\\\"}\"}\n</tool_call>",
         "",
-        &[paris.clone()],
+        std::slice::from_ref(&paris),
     );
     check(
         "<tool_call>\n{'name': 'get_weather', 'arguments': {'city': 'Paris', 'days': '3', 'metric': True}}\n</tool_call>",
@@ -97,9 +97,9 @@ fn thoughts() {
     check("</think>\nYes.", "", "Yes.", &[]);
     check("Yes, <think> is a tag.", "", "Yes, <think> is a tag.", &[]);
     check("<think>the `</think>` tag</think>Yes.", "the `</think>` tag", "Yes.", &[]);
-    check("<think>so\n<tool_call>{\"name\": \"now\"}</tool_call>", "so", "", &[now.clone()]);
+    check("<think>so\n<tool_call>{\"name\": \"now\"}</tool_call>", "so", "", std::slice::from_ref(&now));
     check("<think>so <tool_call> hm</think>Yes", "so <tool_call> hm", "Yes", &[]);
-    check("<think>so</think>\n<tool_call>{\"name\": \"now\"}</tool_call>\n", "so", "", &[now.clone()]);
+    check("<think>so</think>\n<tool_call>{\"name\": \"now\"}</tool_call>\n", "so", "", std::slice::from_ref(&now));
     check("<think>never closed", "never closed", "", &[]);
     check("<think></think>", "", "", &[]);
 }

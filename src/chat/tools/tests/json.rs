@@ -51,7 +51,7 @@ pub fn check_json(format: &'static Format, mark: &str, write: impl Fn(&[(&str, &
     }
     let weather = write(&[("get_weather", "{\"city\": \"Paris\"}")]);
     let paris = ("get_weather", json!({"city": "Paris"}));
-    check(format, &format!("Let me look.\n\n{weather}\n"), "Let me look.", &[paris.clone()]);
+    check(format, &format!("Let me look.\n\n{weather}\n"), "Let me look.", std::slice::from_ref(&paris));
     check(format, &format!("{weather}\n\nThat is all."), "That is all.", &[paris]);
     for prose in ["The mark MARK begins a call.", "`MARK` begins a call.", "```\nMARK\n```", "MARK", "a\nMARK\n\nb "] {
         let prose = prose.replace("MARK", mark);

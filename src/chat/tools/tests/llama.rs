@@ -20,21 +20,21 @@ fn cases() {
     check(
         "{\"type\": \"function\", \"name\": \"get_weather\", \"parameters\": {\"city\": \"Paris\"}}",
         "",
-        &[paris.clone()],
+        std::slice::from_ref(&paris),
     );
     check(
         "{\"type\": \"function\", \"function\": {\"name\": \"get_weather\", \"parameters\": {\"city\": \"Paris\"}}}",
         "",
-        &[paris.clone()],
+        std::slice::from_ref(&paris),
     );
-    check("<|python_tag|>get_weather.call(city=\"Paris\")⟪<|eom_id|>⟫", "", &[paris.clone()]);
+    check("<|python_tag|>get_weather.call(city=\"Paris\")⟪<|eom_id|>⟫", "", std::slice::from_ref(&paris));
     check("{\"name\": \"Bob\", \"age\": 5}", "{\"name\": \"Bob\", \"age\": 5}", &[]);
     check("{\"city\": \"Paris\"}", "{\"city\": \"Paris\"}", &[]);
     check("{x} is a set", "{x} is a set", &[]);
     check("So: {\"name\": \"now\", \"parameters\": {}}", "So: {\"name\": \"now\", \"parameters\": {}}", &[]);
     // No interpreter is declared.
     check("⟪<|python_tag|>⟫print(1)⟪<|eom_id|>⟫", "<|python_tag|>print(1)", &[]);
-    check_dialect(named("llama3"), "[get_weather(city='Paris')]", "", "", &[paris.clone()]);
+    check_dialect(named("llama3"), "[get_weather(city='Paris')]", "", "", std::slice::from_ref(&paris));
     check_dialect(
         named("llama4"),
         "[{\"name\": \"get_weather\", \"parameters\": {\"city\": \"Paris\"}}]",

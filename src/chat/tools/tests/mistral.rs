@@ -8,20 +8,22 @@ use crate::chat::tools::{mistral::FORMAT, mistral_args, mistral_ids};
 
 #[test]
 fn cases() {
-    for format in [&FORMAT, &mistral_args::FORMAT, &mistral_ids::FORMAT] {
-        check_json(format, "[TOOL_CALLS]", |calls| objects(calls, "[TOOL_CALLS][", ", ", "]"));
-        for between in ["", "[ARGS]", "[CALL_ID]abc123def[ARGS]", "\n"] {
-            check_json(format, "[TOOL_CALLS]", |calls| {
-                calls.iter().map(|(name, arguments)| format!("[TOOL_CALLS]{name}{between}{arguments}")).collect()
-            });
-        }
+    check_json(&FORMAT, "[TOOL_CALLS]", |calls| objects(calls, "[TOOL_CALLS][", ", ", "]"));
+    for between in ["", "[ARGS]", "[CALL_ID]abc123def[ARGS]", "\n"] {
+        check_json(&FORMAT, "[TOOL_CALLS]", |calls| {
+            calls.iter().map(|(name, arguments)| format!("[TOOL_CALLS]{name}{between}{arguments}")).collect()
+        });
     }
     let check = |case: &str, text: &str, calls: &[(&str, Value)]| check(&FORMAT, case, text, calls);
     let now = ("now", json!({}));
-    check("⟪[TOOL_CALLS]⟫[{\"name\": \"now\", \"arguments\": {}, \"id\": \"abc123def\"}]", "", &[now.clone()]);
+    check(
+        "⟪[TOOL_CALLS]⟫[{\"name\": \"now\", \"arguments\": {}, \"id\": \"abc123def\"}]",
+        "",
+        std::slice::from_ref(&now),
+    );
     check("⟪[TOOL_CALLS]⟫now⟪[ARGS]⟫{}⟪[TOOL_CALLS]⟫now⟪[ARGS]⟫{}", "", &[now.clone(), now.clone()]);
-    check("I look.⟪[TOOL_CALLS]⟫ [{\"name\": \"now\", \"arguments\": {}}]", "I look.", &[now.clone()]);
-    check("The text [TOOL_CALLS]⟪[TOOL_CALLS]⟫now{}", "The text [TOOL_CALLS]", &[now.clone()]);
+    check("I look.⟪[TOOL_CALLS]⟫ [{\"name\": \"now\", \"arguments\": {}}]", "I look.", std::slice::from_ref(&now));
+    check("The text [TOOL_CALLS]⟪[TOOL_CALLS]⟫now{}", "The text [TOOL_CALLS]", std::slice::from_ref(&now));
     check("[TOOL_CALLS] {\"name\": \"now\", \"arguments\": {}}", "", &[now]);
     check("[TOOL_CALLS]now is the time", "[TOOL_CALLS]now is the time", &[]);
     check("[TOOL_CALLS]now[ARGS]", "[TOOL_CALLS]now[ARGS]", &[]);

@@ -9,9 +9,13 @@ use crate::chat::tools::pythonic::FORMAT;
 fn cases() {
     let check = |case: &str, text: &str, calls: &[(&str, Value)]| check(&FORMAT, case, text, calls);
     let paris = ("get_weather", json!({"city": "Paris"}));
-    check("[get_weather(city=\"Paris\")]", "", &[paris.clone()]);
-    check("<|python_start|>[get_weather(city='Paris')]<|python_end|>", "", &[paris.clone()]);
-    check("I look.\n<|python_start|>[get_weather(city='Paris')]<|python_end|> ok", "I look.ok", &[paris.clone()]);
+    check("[get_weather(city=\"Paris\")]", "", std::slice::from_ref(&paris));
+    check("<|python_start|>[get_weather(city='Paris')]<|python_end|>", "", std::slice::from_ref(&paris));
+    check(
+        "I look.\n<|python_start|>[get_weather(city='Paris')]<|python_end|> ok",
+        "I look.ok",
+        std::slice::from_ref(&paris),
+    );
     check(
         "[get_weather(city=\"Paris\", days=3, metric=True, limit=-1.5), now(), now( )]",
         "",
@@ -56,7 +60,7 @@ fn cases() {
         &[("write_file", json!({"path": "", "content": "é é \u{1f600} </tool_call> [now()]"}))],
     );
     check("[mcp.search-all(q=None, any=[True, {}])]", "", &[("mcp.search-all", json!({"q": null, "any": [true, {}]}))]);
-    check("[get_weather({\"city\": \"Paris\"})]", "", &[paris.clone()]);
+    check("[get_weather({\"city\": \"Paris\"})]", "", std::slice::from_ref(&paris));
     check("[rm(path='/')]", "[rm(path='/')]", &[]);
     check("[now] is a link, [now](x) too.", "[now] is a link, [now](x) too.", &[]);
     check("[1] says [now()]", "[1] says [now()]", &[]);

@@ -12,9 +12,13 @@ fn cases() {
     check(
         "<tool_call>\n<function=get_weather>\n<parameter=city>\nParis\n</parameter>\n</function>\n</tool_call>",
         "",
-        &[paris.clone()],
+        std::slice::from_ref(&paris),
     );
-    check("Sure.\n<function=get_weather>\n<parameter=city>Paris</parameter>\n</function>", "Sure.", &[paris.clone()]);
+    check(
+        "Sure.\n<function=get_weather>\n<parameter=city>Paris</parameter>\n</function>",
+        "Sure.",
+        std::slice::from_ref(&paris),
+    );
     check("<tool_call><function=now></function></tool_call>", "", &[("now", json!({}))]);
     check(
         "<tool_call>\n<function=get_weather>\n<parameter=days>\n3\n</parameter>\n<parameter=metric>\nFalse\n</parameter>\n<parameter=city>\n12\n</parameter>\n</function>\n</tool_call>",
