@@ -2,7 +2,7 @@
 //! model's own. Every test skips, with a notice, where the model cannot be had.
 
 use mettle::{
-    chat::{Event, Format, Message, Model, Overrides, Reason, Request, Role},
+    chat::{Event, Format, Message, Model, Names, Overrides, Reason, Request, Role},
     checkpoint::Checkpoint,
     engine::{Job, Limits, Step},
     mlx::{self, KvBits, Options, Precision},
@@ -20,8 +20,9 @@ fn ask(question: &str, format: Format) -> Request {
 
 fn answer(model: &Model, request: &Request) -> (String, Reason) {
     let (mut events, mut text) = (model.generate(request).unwrap_or_else(|error| panic!("{error}")), String::new());
+    let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
     loop {
-        match events.blocking_next().expect("an end") {
+        match runtime.block_on(events.next()).expect("an end").1 {
             Event::Text(part) => text.push_str(&part),
             Event::Finished(finished) => return (text, finished.reason),
             _ => {}
@@ -34,7 +35,7 @@ fn answers_are_what_their_format_says() {
     let Some(path) = support::starter() else { return };
     let checkpoint = Checkpoint::open(&path).expect("it opens");
     let engine = support::engine(&path, Options::default(), Limits::default());
-    let model = Model::open(&checkpoint, engine).expect("tokenizer and template");
+    let model = Model::open(&checkpoint, engine, Names::default()).expect("tokenizer and template").0;
     let schema = json!({
         "type": "object",
         "properties": {

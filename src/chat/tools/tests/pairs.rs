@@ -138,7 +138,7 @@ fn thoughts() {
     check_dialect(named("glm47"), "</think>Yes.", "", "Yes.", &[]);
     check_dialect(named("hunyuan"), "<think:opensource>so</think:opensource>Yes.", "so", "Yes.", &[]);
     check_dialect(named("k2_horizon"), "<ifm|think_fast>so</ifm|think_fast>\nYes.", "so", "Yes.", &[]);
-    check_dialect(named("laguna"), "<think>so</think><tool_call>now</tool_call>", "so", "", &[now]);
+    check_dialect(named("laguna_s"), "<think>so</think><tool_call>now</tool_call>", "so", "", &[now]);
 }
 
 #[test]

@@ -83,7 +83,7 @@ fn templates_find_their_dialects() {
         ("inclusionai-ling-3.0-flash", "ling"),
         ("muse-glimmer", "muse"),
         ("openbmb-MiniCPM5-1B", "minicpm"),
-        ("poolside-Laguna-S-2.1", "laguna"),
+        ("poolside-Laguna-S-2.1", "laguna_s"),
         ("poolside-Laguna-XS-2.1", "laguna_xs"),
         ("poolside-Laguna-XS.2", "laguna_xs"),
         ("tencent-Hy3", "hunyuan"),
