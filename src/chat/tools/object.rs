@@ -81,7 +81,11 @@ pub(super) async fn call(region: &Region) -> Result<(), NotACall> {
         }
     }
     match (called, name) {
-        (true, _) => Ok(()),
+        (true, _) => {
+            // What follows may be text, and the brace no part of it.
+            input.pin();
+            Ok(())
+        }
         (false, Some(name)) => region.call(&name)?.all(arguments.as_deref().unwrap_or("null")),
         (false, None) => Err(NotACall),
     }

@@ -1,9 +1,6 @@
 //! Apertus' calls: its chat template.
 
-use super::{
-    json::{check_json, objects},
-    *,
-};
+use super::{json::check_json, *};
 use crate::chat::tools::apertus::FORMAT;
 
 #[test]

@@ -1,9 +1,6 @@
 //! Calls as text that models take from a conversation's past.
 
-use super::{
-    json::{check_json, objects},
-    *,
-};
+use super::{json::check_json, *};
 use crate::chat::tools::calling_tool::FORMAT;
 
 #[test]

@@ -1,9 +1,6 @@
 //! Command R and R+: Cohere's guide to prompts.
 
-use super::{
-    json::{check_json, objects},
-    *,
-};
+use super::{json::check_json, *};
 use crate::chat::tools::command_r::FORMAT;
 
 #[test]

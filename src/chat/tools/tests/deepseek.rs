@@ -5,23 +5,19 @@ use crate::chat::tools::{deepseek::FORMAT, deepseek_v31};
 
 #[test]
 fn cases() {
-    for format in [&FORMAT, &deepseek_v31::FORMAT] {
-        check_json(format, "<｜tool▁calls▁begin｜>", |calls| {
-            let call = |(name, arguments): &(&str, &str)| {
-                format!(
-                    "<｜tool▁call▁begin｜>function<｜tool▁sep｜>{name}\n```json\n{arguments}\n```<｜tool▁call▁end｜>"
-                )
-            };
-            let calls: Vec<String> = calls.iter().map(call).collect();
-            format!("<｜tool▁calls▁begin｜>{}<｜tool▁calls▁end｜>", calls.join("\n"))
-        });
-        check_json(format, "<｜tool▁calls▁begin｜>", |calls| {
-            let call = |(name, arguments): &(&str, &str)| {
-                format!("<｜tool▁call▁begin｜>{name}<｜tool▁sep｜>{arguments}<｜tool▁call▁end｜>")
-            };
-            format!("<｜tool▁calls▁begin｜>{}<｜tool▁calls▁end｜>", calls.iter().map(call).collect::<String>())
-        });
-    }
+    check_json(&FORMAT, "<｜tool▁calls▁begin｜>", |calls| {
+        let call = |(name, arguments): &(&str, &str)| {
+            format!("<｜tool▁call▁begin｜>function<｜tool▁sep｜>{name}\n```json\n{arguments}\n```<｜tool▁call▁end｜>")
+        };
+        let calls: Vec<String> = calls.iter().map(call).collect();
+        format!("<｜tool▁calls▁begin｜>{}<｜tool▁calls▁end｜>", calls.join("\n"))
+    });
+    check_json(&FORMAT, "<｜tool▁calls▁begin｜>", |calls| {
+        let call = |(name, arguments): &(&str, &str)| {
+            format!("<｜tool▁call▁begin｜>{name}<｜tool▁sep｜>{arguments}<｜tool▁call▁end｜>")
+        };
+        format!("<｜tool▁calls▁begin｜>{}<｜tool▁calls▁end｜>", calls.iter().map(call).collect::<String>())
+    });
     let check = |case: &str, text: &str, calls: &[(&str, Value)]| check(&FORMAT, case, text, calls);
     let now = ("now", json!({}));
     check(

@@ -1,9 +1,6 @@
 //! Functionary 3.1, and Llama 3.1's other form: model cards.
 
-use super::{
-    json::{check_json, objects},
-    *,
-};
+use super::{json::check_json, *};
 use crate::chat::tools::function_tag::FORMAT;
 
 #[test]

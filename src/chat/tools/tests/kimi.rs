@@ -1,9 +1,6 @@
 //! Kimi K2's calls: Moonshot's guide to calling tools.
 
-use super::{
-    json::{check_json, objects},
-    *,
-};
+use super::{json::check_json, *};
 use crate::chat::tools::kimi::FORMAT;
 
 #[test]

@@ -8,13 +8,11 @@ use crate::chat::tools::{mistral::FORMAT, mistral_args, mistral_ids};
 
 #[test]
 fn cases() {
-    for format in [&FORMAT, &mistral_args::FORMAT, &mistral_ids::FORMAT] {
-        check_json(format, "[TOOL_CALLS]", |calls| objects(calls, "[TOOL_CALLS][", ", ", "]"));
-        for between in ["", "[ARGS]", "[CALL_ID]abc123def[ARGS]", "\n"] {
-            check_json(format, "[TOOL_CALLS]", |calls| {
-                calls.iter().map(|(name, arguments)| format!("[TOOL_CALLS]{name}{between}{arguments}")).collect()
-            });
-        }
+    check_json(&FORMAT, "[TOOL_CALLS]", |calls| objects(calls, "[TOOL_CALLS][", ", ", "]"));
+    for between in ["", "[ARGS]", "[CALL_ID]abc123def[ARGS]", "\n"] {
+        check_json(&FORMAT, "[TOOL_CALLS]", |calls| {
+            calls.iter().map(|(name, arguments)| format!("[TOOL_CALLS]{name}{between}{arguments}")).collect()
+        });
     }
     let check = |case: &str, text: &str, calls: &[(&str, Value)]| check(&FORMAT, case, text, calls);
     let now = ("now", json!({}));

@@ -1,9 +1,6 @@
 //! Solar Open's calls: its chat template.
 
-use super::{
-    json::{check_json, objects},
-    *,
-};
+use super::{json::check_json, *};
 use crate::chat::tools::solar::FORMAT;
 
 #[test]
