@@ -77,6 +77,7 @@ pub(super) const GLM: Dialect = Dialect {
 
 pub(super) const LAGUNA_XS: Dialect = Dialect {
     name: "laguna_xs",
+    model_types: &[],
     template_marks: &["〈|EOS|〉", "<arg_key>argument-key</arg_key>\\n"],
     tools: &[&tools::LAGUNA],
     ..LAGUNA

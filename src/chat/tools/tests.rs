@@ -18,6 +18,7 @@ mod deepseek;
 mod firefunction;
 mod function_tag;
 mod functionary;
+mod fuzz;
 mod gemma4;
 mod gigachat;
 mod grammar;

@@ -27,7 +27,7 @@ const TEMPLATES: &[(&str, &str, &str)] = &[
     ("Qwen-QwQ-32B", "qwen2", "hermes"),
     ("Qwen-Qwen2.5-7B-Instruct", "qwen2", "hermes"),
     ("Qwen-Qwen3-0.6B", "qwen3", "hermes"),
-    ("Reka-Edge", "", "hermes"),
+    ("Reka-Edge", "", "reka"),
     ("deepseek-ai-DeepSeek-R1-Distill-Llama-8B", "llama", "deepseek_r1"),
     ("deepseek-ai-DeepSeek-R1-Distill-Qwen-32B", "qwen2", "deepseek_r1"),
     ("deepseek-ai-DeepSeek-V3.1", "deepseek_v3", "deepseek_v31"),
