@@ -32,7 +32,7 @@ const TEMPLATES: &[(&str, &str, &str)] = &[
     ("deepseek-ai-DeepSeek-R1-Distill-Qwen-32B", "qwen2", "deepseek_r1"),
     ("deepseek-ai-DeepSeek-V3.1", "deepseek_v3", "deepseek_v31"),
     ("fireworks-ai-llama-3-firefunction-v2", "llama", "firefunction"),
-    ("google-gemma-2-2b-it", "gemma2", "auto"),
+    ("google-gemma-2-2b-it", "gemma2", "gemma"),
     ("ibm-granite-granite-3.3-2B-Instruct", "granite", "granite"),
     ("ibm-granite-granite-4.0", "granitemoehybrid", "granite_v4"),
     ("ibm-granite-granite-4.1", "granite", "granite_v4"),
