@@ -129,7 +129,7 @@ impl Answer {
         let patience = if before == Cut::ToolCall { CALL_PATIENCE } else { 1 };
         if self.reader.loops.as_mut().is_some_and(|loops| loops.push(drawn.id, patience)) {
             let phase = self.reader.splitter.phase();
-            let rest = self.reader.finish();
+            let rest = self.reader.finish(false);
             if !self.hear(rest) {
                 self.flush();
                 self.finish(Reason::Loop(phase));
@@ -139,7 +139,7 @@ impl Answer {
 
     fn end(&mut self, finish: Finish) {
         let before = self.reader.splitter.phase();
-        let rest = self.reader.finish();
+        let rest = self.reader.finish(finish == Finish::Stop);
         // What ends without a mark ends where it was; a call may show only now.
         let phase = if before == Cut::Reasoning { before } else { self.reader.splitter.phase() };
         if self.hear(rest) {
@@ -217,10 +217,10 @@ impl Reader {
     }
 
     /// What the end makes certain.
-    fn finish(&mut self) -> Vec<Event> {
+    fn finish(&mut self, by_the_model: bool) -> Vec<Event> {
         let rest = self.decoder.finish();
         let mut events = if rest.is_empty() { Vec::new() } else { self.splitter.push(Piece::Text(&rest)) };
-        events.extend(self.splitter.finish());
+        events.extend(if by_the_model { self.splitter.complete() } else { self.splitter.finish() });
         events
     }
 

@@ -64,6 +64,12 @@ impl Dialect {
         }
     }
 
+    /// Whether a text begins a thought and does not end it.
+    pub fn leaves_open(&self, text: &str) -> bool {
+        let last = |marks: &[&str]| marks.iter().filter_map(|mark| text.rfind(mark)).max();
+        self.reasoning.as_ref().is_some_and(|tags| last(tags.open).is_some_and(|at| Some(at) > last(tags.close)))
+    }
+
     /// Whether a prompt ends with a thought that it has closed, so that the answer begins without one.
     pub fn ends_thought(&self, prompt: &str) -> bool {
         let tags = self.reasoning.as_ref();

@@ -98,7 +98,8 @@ impl Model {
                 "this model has no chat template, so it cannot take messages; use a chat model".to_owned(),
             ));
         };
-        let rendered = template.render(&teach::tools(request, template, self.dialect))?;
+        let taught = teach::ids(teach::tools(request, template, self.dialect), self.dialect.call_ids);
+        let rendered = template.render(&taught)?;
         let tokens = self.tokenizer.encode_rendered(&rendered)?;
         let (length, context) = (tokens.len(), self.context());
         if tokens.is_empty() {
@@ -108,7 +109,12 @@ impl Model {
             return Err(Error::TooLong { prompt: length, context });
         }
         let ends_thought = self.dialect.ends_thought(&rendered.text);
-        Ok(Prompt { tokens, starts: self.dialect.starts_in(&rendered.text), ends_thought })
+        let starts = match request.messages.last().filter(|_| request.continue_final) {
+            // The thought that the last message has begun goes on.
+            Some(last) if self.dialect.leaves_open(&last.content) => Cut::Reasoning,
+            _ => self.dialect.starts_in(&rendered.text),
+        };
+        Ok(Prompt { tokens, starts, ends_thought })
     }
 
     fn submit(

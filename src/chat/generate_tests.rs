@@ -307,3 +307,15 @@ fn every_dialect_makes_the_call_it_must() {
         }
     }
 }
+
+#[test]
+fn a_thought_that_was_begun_goes_on() {
+    let model = hashing();
+    let starts = |content: &str| {
+        let messages = vec![Message::new(Role::User, "hi"), Message::new(Role::Assistant, content)];
+        model.prompt(&Request { messages, continue_final: true, ..Request::default() }).unwrap().starts
+    };
+    assert_eq!(starts("<think>so far"), Cut::Reasoning);
+    assert_eq!(starts("<think>so</think>It is"), Cut::Text);
+    assert_eq!(starts("It is"), Cut::Text);
+}

@@ -29,6 +29,8 @@ struct Text {
     /// Marks that the model writes as special tokens: the same characters as plain text are no marks.
     special_marks: BTreeSet<String>,
     ended: bool,
+    /// Marks that the end stands for: the model ended with one of these tokens, which is no text.
+    ended_by: &'static [&'static str],
     /// Whether anything was decided by there being no more.
     met_end: bool,
 }
@@ -64,6 +66,12 @@ impl Input {
         let at = shared.base + shared.text.len();
         shared.specials.push_back((at, name.len()));
         shared.text.push_str(name);
+    }
+
+    /// There will be no more, as the model ended its answer with one of these special tokens.
+    pub fn end_with(&self, tokens: &'static [&'static str]) {
+        let mut shared = self.lock();
+        (shared.ended, shared.ended_by) = (true, tokens);
     }
 
     /// There will be no more.
@@ -201,6 +209,13 @@ impl Input {
                 Found::Mark(index) => {
                     shared.at += marks[index].len();
                     Some(Some(index))
+                }
+                Found::Undecided if shared.ended && marks.iter().any(|mark| shared.ended_by.contains(mark)) => {
+                    let left = shared.rest().len();
+                    shared.say(left, &mut say);
+                    // Once: whoever goes on reading comes to the end itself.
+                    let ended_by = std::mem::take(&mut shared.ended_by);
+                    Some(marks.iter().position(|mark| ended_by.contains(mark)))
                 }
                 Found::Undecided if shared.is_all() => {
                     let left = shared.rest().len();

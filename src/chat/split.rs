@@ -34,6 +34,7 @@ pub struct Splitter {
     input: Input,
     output: Output,
     program: Option<Program>,
+    stop_tokens: &'static [&'static str],
 }
 
 /// How a dialect's answers are read.
@@ -76,7 +77,7 @@ impl Splitter {
         let calls = Calls::new(tools, output.clone());
         let answer = Answer { input: input.clone(), output: output.clone(), calls, dialect, style: &PLAIN };
         let program = (dialect.program)(answer);
-        Splitter { input, output, program: Some(program) }
+        Splitter { input, output, program: Some(program), stop_tokens: dialect.stop_tokens }
     }
 
     /// The events that this piece makes certain.
@@ -89,9 +90,19 @@ impl Splitter {
         self.output.take()
     }
 
-    /// The answer is over, or was cut.
+    /// The answer was cut, or its end says nothing.
     pub fn finish(&mut self) -> Vec<Event> {
         self.input.end();
+        self.rest()
+    }
+
+    /// The model itself ended the answer, with one of its dialect's stop tokens, which was not pushed.
+    pub fn complete(&mut self) -> Vec<Event> {
+        self.input.end_with(self.stop_tokens);
+        self.rest()
+    }
+
+    fn rest(&mut self) -> Vec<Event> {
         self.run();
         self.output.finish();
         self.output.take()

@@ -7,6 +7,7 @@ use serde_json::{Map, json};
 
 use super::{
     Dialect, Message, Request, Role, Template, Tool, ToolCall,
+    dialect::CallIds,
     python::dumps,
     tools::{Envelope, Format},
 };
@@ -66,6 +67,34 @@ pub(super) fn written(calls: &[ToolCall], format: &Format) -> String {
     format!("{open}{}{close}", calls.join(between))
 }
 
+/// The request with ids that the dialect's template takes: the same id everywhere for the same id.
+pub(super) fn ids(request: Cow<'_, Request>, ids: CallIds) -> Cow<'_, Request> {
+    let fits = |id: &String| id.is_empty() || ids.allow(id);
+    let fit = |message: &Message| {
+        message.tool_calls.iter().all(|call| fits(&call.id)) && message.tool_call_id.iter().all(fits)
+    };
+    if request.messages.iter().all(fit) {
+        return request;
+    }
+    let mut request = request.into_owned();
+    for message in &mut request.messages {
+        let known = message.tool_calls.iter_mut().map(|call| &mut call.id).chain(&mut message.tool_call_id);
+        for id in known.filter(|id| !id.is_empty() && !ids.allow(id)) {
+            // FNV-1a, in nine letters and digits.
+            let fold = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+            let mut hash = id.bytes().fold(0xcbf2_9ce4_8422_2325, fold);
+            *id = (0..9)
+                .map(|_| {
+                    let digit = char::from_digit((hash % 36) as u32, 36).expect("a digit below the base");
+                    hash /= 36;
+                    digit
+                })
+                .collect();
+        }
+    }
+    Cow::Owned(request)
+}
+
 /// What the model is told of its tools.
 fn lesson(tools: &[Tool], format: &Format) -> String {
     let line = |tool: &Tool| {
@@ -85,4 +114,29 @@ fn lesson(tools: &[Tool], format: &Format) -> String {
         list.join("\n"),
         written(&[example], format),
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_of_another_shape_become_nine_characters_and_stay_pairs() {
+        let call = |id: &str| ToolCall { id: id.to_owned(), name: "f".to_owned(), arguments: Map::new() };
+        let request = |id: &str| Request {
+            messages: vec![
+                Message { tool_calls: vec![call(id)], ..Message::new(Role::Assistant, "") },
+                Message { tool_call_id: Some(id.to_owned()), ..Message::new(Role::Tool, "4") },
+            ],
+            ..Request::default()
+        };
+        let own = request("call_0123456789abcdefghijklmn");
+        let fitted = ids(Cow::Borrowed(&own), CallIds::Nine).into_owned();
+        let id = &fitted.messages[0].tool_calls[0].id;
+        assert!(CallIds::Nine.allow(id), "{id}");
+        assert_eq!(fitted.messages[1].tool_call_id.as_ref(), Some(id));
+        assert_eq!(*ids(Cow::Borrowed(&own), CallIds::Long), own);
+        let nine = request("abcDEF123");
+        assert_eq!(*ids(Cow::Borrowed(&nine), CallIds::Nine), nine);
+    }
 }

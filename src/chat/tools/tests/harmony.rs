@@ -86,3 +86,25 @@ fn starts() {
     events.extend(splitter.finish());
     assert_eq!(events, [Event::Reasoning("so".to_owned()), Event::Text("Yes.".to_owned())]);
 }
+
+/// What the model ends with one of its own tokens is complete, though the token itself is no text.
+#[test]
+fn code_ends_with_the_answer() {
+    let read = |ended: bool| {
+        let mut splitter = Splitter::new(named("llama3"), &interpreter(), Cut::Text, [], 7);
+        let mut whole = Whole::default();
+        let text = "<|python_tag|>print(1)\nprint(2)";
+        splitter.push(Piece::Text(text)).into_iter().for_each(|event| whole.add(event));
+        let rest = if ended { splitter.complete() } else { splitter.finish() };
+        rest.into_iter().for_each(|event| whole.add(event));
+        whole.calls
+    };
+    let (complete, cut) = (read(true), read(false));
+    assert_eq!((complete[0].arguments.as_str(), complete[0].ended), ("{\"code\":\"print(1)\\nprint(2)\"}", true));
+    assert!(!cut[0].ended && !cut[0].arguments.ends_with('}'), "{cut:?}");
+}
+
+fn interpreter() -> Vec<Tool> {
+    let parameters = json!({"type": "object", "properties": {"code": {"type": "string"}}});
+    vec![Tool { name: "python".to_owned(), parameters, strict: false, definition: Map::new() }]
+}
