@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use minijinja::value::ValueKind;
-use minijinja::{Error, ErrorKind, Value};
+use minijinja::{Error, ErrorKind, State, Value};
 
 /// The arguments of `json.dumps` that templates use.
 #[derive(Debug, Clone, Default)]
@@ -18,27 +18,26 @@ pub(super) struct Dumps {
 
 /// As deep as a value may be nested to be written; JSON's readers stop at 128 levels.
 const DEPTH: usize = 150;
-/// As many bytes as a value may take: a list that holds another twice, which does the same, soon has no end.
-const SIZE: usize = 64 << 20;
 
-/// Fails where a value is too large to be written out.
-pub(super) fn check_size(depth: usize, written: usize) -> Result<(), Error> {
-    if depth <= DEPTH && written <= SIZE {
-        return Ok(());
+/// Fails where a value is nested too deep to be written. Charges the template for one more piece of it: a list that
+/// holds another twice, which does the same, soon has no end.
+pub(super) fn charge(state: &State, depth: usize) -> Result<(), Error> {
+    if depth > DEPTH {
+        let message = format!("a value is nested deeper than {DEPTH} levels");
+        return Err(Error::new(ErrorKind::InvalidOperation, message));
     }
-    let message = format!("a value is nested deeper than {DEPTH} levels or longer than {SIZE} bytes");
-    Err(Error::new(ErrorKind::InvalidOperation, message))
+    state.consume_fuel(1)
 }
 
 impl Dumps {
     /// Fails for what has no JSON: undefined, functions, generators.
-    pub(super) fn write(&self, value: &Value) -> Result<String, Error> {
+    pub(super) fn write(&self, state: &State, value: &Value) -> Result<String, Error> {
         let (item, key) = match &self.separators {
             Some((item, key)) => (item.as_str(), key.as_str()),
             None if self.indent.is_some() => (",", ": "),
             None => (", ", ": "),
         };
-        let mut writer = Writer { dumps: self, item, key, out: String::new() };
+        let mut writer = Writer { dumps: self, state, item, key, out: String::new() };
         writer.value(value, 0)?;
         Ok(writer.out)
     }
@@ -46,6 +45,7 @@ impl Dumps {
 
 struct Writer<'a> {
     dumps: &'a Dumps,
+    state: &'a State<'a, 'a>,
     item: &'a str,
     key: &'a str,
     out: String,
@@ -53,7 +53,7 @@ struct Writer<'a> {
 
 impl Writer<'_> {
     fn value(&mut self, value: &Value, level: usize) -> Result<(), Error> {
-        check_size(level, self.out.len())?;
+        charge(self.state, level)?;
         match value.kind() {
             ValueKind::String => self.string(value.as_str().unwrap_or_default()),
             ValueKind::None | ValueKind::Bool | ValueKind::Number => self.out.push_str(&scalar(value)),
@@ -229,7 +229,10 @@ mod tests {
     fn dumps() {
         let value = json!({"b": [1, 2.0, true, null], "a": {"é\"\n": "\u{1f600}"}, "e": [], "o": {}});
         let value = Value::from(minijinja::value::Serde(&value));
-        let check = |dumps: Dumps, expected: &str| assert_eq!(dumps.write(&value).unwrap(), expected);
+        let environment = minijinja::Environment::new();
+        let check = |dumps: Dumps, expected: &str| {
+            assert_eq!(dumps.write(&environment.empty_state(), &value).unwrap(), expected)
+        };
         check(
             Dumps::default(),
             "{\"b\": [1, 2.0, true, null], \"a\": {\"é\\\"\\n\": \"\u{1f600}\"}, \"e\": [], \"o\": {}}",

@@ -281,25 +281,3 @@ fn control_tokens_by_name() {
         [expected[0], expected[1], expected[2]]
     );
 }
-
-#[test]
-fn zz_by_hand() {
-    let folder = std::path::Path::new("/tmp/templates/tok");
-    let tokenizer =
-        Tokenizer::from_json(&std::fs::read(folder.join("package/models/tokenizer.json")).unwrap()).unwrap();
-    let cases: serde_json::Value = serde_json::from_slice(&std::fs::read(folder.join("ref.json")).unwrap()).unwrap();
-    for case in cases.as_array().unwrap() {
-        let range =
-            |range: &serde_json::Value| range[0].as_u64().unwrap() as usize..range[1].as_u64().unwrap() as usize;
-        let rendered = Rendered {
-            text: case["text"].as_str().unwrap().to_owned(),
-            plain: case["plain"].as_array().unwrap().iter().map(range).collect(),
-        };
-        let ids: Vec<u64> = tokenizer.encode_rendered(&rendered).unwrap().into_iter().map(u64::from).collect();
-        assert_eq!(serde_json::json!(ids), case["ids"], "{rendered:?}");
-        assert_eq!(
-            tokenizer.encode_rendered(&Rendered { plain: vec![], ..rendered.clone() }).unwrap(),
-            tokenizer.encode(&rendered.text, false).unwrap()
-        );
-    }
-}

@@ -23,8 +23,8 @@ pub(super) fn environment(clock: functions::Clock, fuel: u64) -> Environment<'st
     environment.set_fuel(Some(fuel));
     environment.set_recursion_limit(RECURSION);
     environment.set_unknown_method_callback(methods::call);
-    environment.set_formatter(|out, _, value| {
-        out.write_str(&text_of(value)?).map_err(|_| Error::from(ErrorKind::WriteFailure))
+    environment.set_formatter(|out, state, value| {
+        out.write_str(&text_of(state, value)?).map_err(|_| Error::from(ErrorKind::WriteFailure))
     });
     functions::add_to(&mut environment, clock);
     environment

@@ -22,7 +22,9 @@ pub(super) fn add_to(environment: &mut Environment<'static>, clock: Clock) {
     environment.add_function("raise_exception", raise_exception);
     environment.add_function("strftime_now", move |format: &str| strftime_now(clock(), format));
     environment.add_filter("tojson", tojson);
-    environment.add_filter("string", |value: &Value| text_of(value).map(|text| Value::from(text.as_ref())));
+    environment.add_filter("string", |state: &State, value: &Value| {
+        text_of(state, value).map(|text| Value::from(text.as_ref()))
+    });
     environment.add_filter("trim", trim);
     environment.add_filter("indent", indent);
     environment.add_filter("join", join);
@@ -51,8 +53,8 @@ fn wrong(message: impl Into<String>) -> Error {
     Error::new(ErrorKind::InvalidOperation, message.into())
 }
 
-fn raise_exception(message: &Value) -> Result<Value, Error> {
-    let message = text_of(message)?.into_owned();
+fn raise_exception(state: &State, message: &Value) -> Result<Value, Error> {
+    let message = text_of(state, message)?.into_owned();
     Err(wrong(message.clone()).with_source(Raised(message)))
 }
 
@@ -66,7 +68,7 @@ fn strftime_now(now: NaiveDateTime, format: &str) -> Result<String, Error> {
 }
 
 /// `json.dumps` with the defaults of Hugging Face's filter: non-ASCII text stays as it is.
-fn tojson(value: &Value, arguments: Rest<Value>, options: Kwargs) -> Result<String, Error> {
+fn tojson(state: &State, value: &Value, arguments: Rest<Value>, options: Kwargs) -> Result<String, Error> {
     let option = |index: usize, name: &str| match arguments.get(index) {
         Some(argument) => Ok(Some(argument.clone())),
         None => options.get::<Option<Value>>(name),
@@ -94,11 +96,11 @@ fn tojson(value: &Value, arguments: Rest<Value>, options: Kwargs) -> Result<Stri
     let ensure_ascii = is_set(option(0, "ensure_ascii")?);
     let sort_keys = is_set(option(3, "sort_keys")?);
     options.assert_all_used()?;
-    Dumps { indent, separators, sort_keys, ensure_ascii }.write(value)
+    Dumps { indent, separators, sort_keys, ensure_ascii }.write(state, value)
 }
 
-fn trim(value: &Value, characters: Option<&str>) -> Result<String, Error> {
-    let text = text_of(value)?;
+fn trim(state: &State, value: &Value, characters: Option<&str>) -> Result<String, Error> {
+    let text = text_of(state, value)?;
     Ok(match characters {
         Some(characters) => text.trim_matches(|char| characters.contains(char)),
         None => text.trim_matches(is_space),
@@ -107,8 +109,8 @@ fn trim(value: &Value, characters: Option<&str>) -> Result<String, Error> {
 }
 
 /// With the entities that Python's markupsafe writes.
-fn escape(value: &Value) -> Result<String, Error> {
-    let text = text_of(value)?.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
+fn escape(state: &State, value: &Value) -> Result<String, Error> {
+    let text = text_of(state, value)?.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
     Ok(text.replace('\'', "&#39;").replace('"', "&#34;"))
 }
 
@@ -126,7 +128,7 @@ fn indent(state: &State, value: &Value, arguments: Rest<Value>, options: Kwargs)
     };
     let (first, blank) = (option(1, "first")?.is_true(), option(2, "blank")?.is_true());
     options.assert_all_used()?;
-    let text = text_of(value)? + "\n";
+    let text = text_of(state, value)? + "\n";
     let mut out = String::with_capacity(text.len() * 2);
     for (index, line) in super::methods::lines(&text, false).enumerate() {
         state.consume_fuel(1 + by.len() as u64 / 64)?;
@@ -140,14 +142,14 @@ fn indent(state: &State, value: &Value, arguments: Rest<Value>, options: Kwargs)
 }
 
 fn join(state: &State, value: &Value, separator: Option<&Value>, options: Kwargs) -> Result<String, Error> {
-    let separator = separator.map_or(Ok("".into()), text_of)?;
+    let separator = separator.map_or(Ok("".into()), |separator| text_of(state, separator))?;
     let attribute = options.get::<Option<&str>>("attribute")?;
     options.assert_all_used()?;
     let mut out = String::new();
     for (index, item) in iterated(value)?.try_iter()?.enumerate() {
         let item = attribute.map_or(Ok(item.clone()), |name| item.get_attr(name))?;
         out.push_str(if index > 0 { &separator } else { "" });
-        out.push_str(&text_of(&item)?);
+        out.push_str(&text_of(state, &item)?);
         state.consume_fuel(1 + separator.len() as u64 / 64)?;
     }
     Ok(out)

@@ -4,9 +4,9 @@ use std::borrow::Cow;
 use std::fmt::Write;
 
 use minijinja::value::ValueKind;
-use minijinja::{Error, Value};
+use minijinja::{Error, State, Value};
 
-use crate::chat::python::{check_size, float_repr};
+use crate::chat::python::{charge, float_repr};
 
 /// What Python's `str.strip` and `str.split` take for white space: Unicode's, and the four separators of ASCII.
 pub(super) fn is_space(char: char) -> bool {
@@ -14,19 +14,19 @@ pub(super) fn is_space(char: char) -> bool {
 }
 
 /// `str(value)`; undefined is empty.
-pub(super) fn text_of(value: &Value) -> Result<Cow<'_, str>, Error> {
+pub(super) fn text_of<'a>(state: &State, value: &'a Value) -> Result<Cow<'a, str>, Error> {
     if let Some(text) = value.as_str() {
         return Ok(Cow::Borrowed(text));
     }
     let mut out = String::new();
     if !value.is_undefined() {
-        repr(value, &mut out, 0)?;
+        repr(state, value, &mut out, 0)?;
     }
     Ok(Cow::Owned(out))
 }
 
-fn repr(value: &Value, out: &mut String, depth: usize) -> Result<(), Error> {
-    check_size(depth, out.len())?;
+fn repr(state: &State, value: &Value, out: &mut String, depth: usize) -> Result<(), Error> {
+    charge(state, depth)?;
     let depth = depth + 1;
     match value.kind() {
         ValueKind::Undefined => out.push_str("Undefined"),
@@ -39,9 +39,9 @@ fn repr(value: &Value, out: &mut String, depth: usize) -> Result<(), Error> {
             out.push('{');
             for (index, key) in value.try_iter()?.enumerate() {
                 out.push_str(if index > 0 { ", " } else { "" });
-                repr(&key, out, depth)?;
+                repr(state, &key, out, depth)?;
                 out.push_str(": ");
-                repr(&value.get_item(&key)?, out, depth)?;
+                repr(state, &value.get_item(&key)?, out, depth)?;
             }
             out.push('}');
         }
@@ -50,7 +50,7 @@ fn repr(value: &Value, out: &mut String, depth: usize) -> Result<(), Error> {
             out.push(open);
             for (index, item) in value.try_iter()?.enumerate() {
                 out.push_str(if index > 0 { ", " } else { "" });
-                repr(&item, out, depth)?;
+                repr(state, &item, out, depth)?;
             }
             out.push_str(if value.is_tuple() && value.len() == Some(1) { "," } else { "" });
             out.push(close);
