@@ -211,7 +211,10 @@ pub(super) fn float_repr(float: f64) -> String {
 impl Dumps {
     /// What `json.dumps` makes of JSON.
     pub(super) fn json(&self, json: &serde_json::Value) -> String {
-        self.write(&Value::from(minijinja::value::Serde(json))).expect("JSON that is no JSON is a bug")
+        // No template runs, so nothing is charged; JSON that was read is never so deep that it cannot be written.
+        let environment = minijinja::Environment::empty();
+        let value = Value::from(minijinja::value::Serde(json));
+        self.write(&environment.empty_state(), &value).expect("JSON that is no JSON is a bug")
     }
 }
 
