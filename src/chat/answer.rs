@@ -128,12 +128,20 @@ impl Answer {
         }
         let patience = if before == Cut::ToolCall { CALL_PATIENCE } else { 1 };
         if self.reader.loops.as_mut().is_some_and(|loops| loops.push(drawn.id, patience)) {
-            let phase = self.reader.splitter.phase();
-            let rest = self.reader.finish(false);
-            if !self.hear(rest) {
-                self.flush();
-                self.finish(Reason::Loop(phase));
-            }
+            self.stop_loop();
+        }
+    }
+
+    /// The model repeats itself without end. Calls that it has made stand; what it began of another is dropped.
+    fn stop_loop(&mut self) {
+        let phase = self.reader.splitter.phase();
+        if phase == Cut::Text && self.reader.splitter.calls() > 0 {
+            return self.finish(Reason::ToolCalls);
+        }
+        let rest = self.reader.finish(false);
+        if !self.hear(rest) {
+            self.flush();
+            self.finish(Reason::Loop(phase));
         }
     }
 

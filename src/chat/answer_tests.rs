@@ -204,6 +204,9 @@ fn a_cut_says_where() {
 fn a_loop_is_stopped_and_marked() {
     let (_, text, _, finished) = said(&[], true, &b"ha ".repeat(1000), Finish::Stop);
     assert_eq!((text.len(), finished.reason), (403, Reason::Loop(Cut::Text)));
+    let calls = "<tool_call>{\"name\": \"f\"}</tool_call>".repeat(100);
+    let (_, text, calls, finished) = said(&[], true, calls.as_bytes(), Finish::Stop);
+    assert_eq!((text.as_str(), calls.iter().all(|call| call.2), finished.reason), ("", true, Reason::ToolCalls));
     let thought = [b"<think>".to_vec(), b"ha ".repeat(1000)].concat();
     assert_eq!(said(&[], true, &thought, Finish::Stop).3.reason, Reason::Loop(Cut::Reasoning));
 }

@@ -10,7 +10,7 @@ use super::{
 use crate::engine::Guide;
 
 /// The most calls of one answer that must call. A weak model would go on calling.
-const CALLS: usize = 16;
+const CALLS: usize = 8;
 
 /// Nothing, or what guides each of a request's answers.
 pub(super) struct Contract {
