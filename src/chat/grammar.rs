@@ -3,6 +3,7 @@
 
 mod ebnf;
 mod guide;
+mod recent;
 mod schema;
 mod vocabulary;
 
@@ -14,8 +15,10 @@ use llguidance::{
 use serde_json::{Value, json};
 
 pub(super) use guide::{AnswerGuide, Thinking};
+pub(super) use schema::text_format;
 
 use super::{Error, Format, Tokenizer};
+use recent::Recent;
 use schema::Problem;
 
 /// The request's field that a format came by.
@@ -29,6 +32,7 @@ pub(super) struct Grammars {
     tokenizer: Arc<Tokenizer>,
     stop_tokens: Vec<u32>,
     factory: OnceLock<Result<ParserFactory, String>>,
+    recent: Recent,
 }
 
 /// A grammar, ready for any number of answers.
@@ -43,7 +47,7 @@ impl Grammar {
 
 impl Grammars {
     pub(super) fn new(tokenizer: Arc<Tokenizer>, stop_tokens: Vec<u32>) -> Grammars {
-        Grammars { tokenizer, stop_tokens, factory: OnceLock::new() }
+        Grammars { tokenizer, stop_tokens, factory: OnceLock::new(), recent: Recent::default() }
     }
 
     /// The grammar of a format; `None` for text, which may be anything.
@@ -51,24 +55,35 @@ impl Grammars {
     /// # Errors
     /// A format that is none, or that cannot be enforced: names what is wrong, and of a schema where.
     pub(super) fn compile(&self, format: &Format) -> Result<Option<Grammar>, Error> {
+        match format {
+            Format::Text => Ok(None),
+            format => self.recent.get(format!("{format:?}"), || self.create_format(format)).map(Some),
+        }
+    }
+
+    fn create_format(&self, format: &Format) -> Result<Grammar, Error> {
         let grammar = match format {
-            Format::Text => return Ok(None),
-            Format::JsonObject => return self.schema(&json!({"type": "object"})).map(Some),
-            Format::JsonSchema(schema) => return self.schema(schema).map(Some),
+            Format::Text => return Err(Error::Internal("text is no grammar; this is a bug".to_owned())),
+            Format::JsonObject => return self.schema(&json!({"type": "object"})),
+            Format::JsonSchema(schema) => return self.schema(schema),
             Format::Regex(regex) => TopLevelGrammar::from_regex(regex),
-            Format::Lark(lark) => return self.lark(lark).map(Some),
+            Format::Lark(lark) => return self.create_lark(lark),
             Format::Ebnf(text) => {
                 let lark = ebnf::to_lark(text).map_err(|message| wrong(format!("the grammar is wrong: {message}")))?;
                 TopLevelGrammar::from_lark(lark)
             }
             Format::Choice(choices) => TopLevelGrammar::from_lark(one_of(choices)?),
         };
-        self.create(grammar)?.map(Some).map_err(|message| wrong(format!("the grammar cannot be used: {message}")))
+        self.create(grammar)?.map_err(|message| wrong(format!("the grammar cannot be used: {message}")))
     }
 
     /// The grammar of a text in llguidance's dialect of Lark. JSON Schemas in it (`%json { … }`) are checked as those
     /// of a request are; `<[id]>` is one special token.
     pub(super) fn lark(&self, lark: &str) -> Result<Grammar, Error> {
+        self.recent.get(lark.to_owned(), || self.create_lark(lark))
+    }
+
+    fn create_lark(&self, lark: &str) -> Result<Grammar, Error> {
         let lark = with_prepared_schemas(lark).map_err(|problem| wrong(located(&problem)))?;
         let grammar = self.create(TopLevelGrammar::from_lark(lark))?;
         grammar.map_err(|message| wrong(format!("the grammar cannot be used: {message}")))

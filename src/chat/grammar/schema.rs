@@ -281,6 +281,23 @@ fn calendar(format: &str) -> Option<String> {
     }
 }
 
+/// A format of strings as a pattern, where strings have no quotes and llguidance cannot read them as JSON.
+pub fn text_format(format: &str) -> Option<String> {
+    const UUID: &str = "^[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}$";
+    const BYTE: &str = "(?:25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])";
+    const LABEL: &str = "[a-zA-Z0-9](?:[a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?";
+    match format {
+        "uuid" => Some(UUID.to_owned()),
+        "ipv4" => Some(format!(r"^{BYTE}(?:\.{BYTE}){{3}}$")),
+        "hostname" => Some(format!(r"^{LABEL}(?:\.{LABEL}){{0,3}}$")),
+        "email" => {
+            const ATOM: &str = "[a-zA-Z0-9!#$%&'*+/=?^_`{|}~-]+";
+            Some(format!(r"^{ATOM}(?:\.{ATOM})*@{LABEL}(?:\.{LABEL})+$"))
+        }
+        other => calendar(other),
+    }
+}
+
 /// Writes a schema and all below it in what llguidance knows in every draft.
 fn rewrite(schema: &mut Value) {
     let Value::Object(fields) = schema else { return };

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::{NotACall, Region};
+use super::{NotACall, Region, buried::Buried};
 use crate::chat::{
     input::Input,
     json::{self, Led, Sink},
@@ -14,17 +14,46 @@ pub struct Arguments {
     region: Region,
     shape: Shape,
     members: usize,
+    /// Required arguments that may stand in the wrong place.
+    buried: Option<Buried>,
 }
 
 impl Sink for Arguments {
     fn json(&mut self, piece: &str) {
+        if let Some(buried) = &mut self.buried {
+            buried.read(piece);
+        }
         self.region.calls.write(piece);
+    }
+}
+
+/// Keeps the brace back that closes the arguments.
+struct Unclosed<'a> {
+    arguments: &'a mut Arguments,
+    held: bool,
+}
+
+impl Sink for Unclosed<'_> {
+    fn json(&mut self, piece: &str) {
+        if std::mem::replace(&mut self.held, piece == "}") {
+            self.arguments.json("}");
+        }
+        if piece != "}" {
+            self.arguments.json(piece);
+        }
     }
 }
 
 impl Arguments {
     pub(super) fn new(region: Region, shape: Shape) -> Arguments {
-        Arguments { region, shape, members: 0 }
+        let buried = Buried::of(&shape);
+        Arguments { region, shape, members: 0, buried }
+    }
+
+    /// The brace that closes the arguments, and before it what was found in the wrong place.
+    fn close(&mut self) {
+        let missing = self.buried.take().map_or(String::new(), |buried| buried.missing());
+        self.json(&format!("{missing}}}"));
     }
 
     /// All arguments at once, as the JSON object that comes next, or as a string that holds one; null is none.
@@ -35,7 +64,9 @@ impl Arguments {
         match input.peek().await.ok_or(NotACall)? {
             '{' => {
                 let shape = self.shape.clone();
-                json::copy(&input, &shape, &mut self).await?;
+                let mut unclosed = Unclosed { arguments: &mut self, held: false };
+                json::copy(&input, &shape, &mut unclosed).await?;
+                self.close();
                 self.region.end_call();
                 Ok(())
             }
@@ -60,8 +91,9 @@ impl Arguments {
             },
             _ => return Err(NotACall),
         };
-        let fitted = self.shape.fit(Value::Object(object));
-        self.json(&fitted.to_string());
+        let fitted = self.shape.fit(Value::Object(object)).to_string();
+        self.json(&fitted[..fitted.len() - 1]);
+        self.close();
         self.region.end_call();
         Ok(())
     }
@@ -168,7 +200,10 @@ impl Arguments {
 
     /// The call is complete.
     pub fn end(mut self) {
-        self.json(if self.members == 0 { "{}" } else { "}" });
+        if self.members == 0 {
+            self.json("{");
+        }
+        self.close();
         self.region.end_call();
     }
 }

@@ -38,6 +38,7 @@ const NOTATION: Notation = Notation {
     comma: ",",
     colon: ":",
     sorted: true,
+    json: false,
     json_objects: false,
 };
 

@@ -15,9 +15,8 @@ use crate::chat::{Tool, ToolCall, input::Input, schema::Shape};
 /// Bytes of a name.
 const NAME: usize = 256;
 
-/// Values within values, as read and as a grammar allows them.
+/// Values within values.
 const DEPTH: usize = 100;
-const RULES: usize = 8;
 
 pub static FORMAT: Format = Format {
     name: "minimax_m3",
@@ -158,42 +157,58 @@ fn element(name: &str, value: &Value) -> String {
 
 fn grammar(rules: &mut Rules, tool: &Tool) -> String {
     let open = rules.literal(&format!("]<]minimax[>[<invoke name=\"{}\">", tool.name));
-    let members = members(rules, &tool.parameters, 0);
+    let node = rules.described(&tool.parameters);
+    let members = members(rules, &node);
     format!("{open} {members} {}", rules.literal("]<]minimax[>[</invoke>"))
 }
 
 /// A tag for each property of an object's schema.
-fn members(rules: &mut Rules, schema: &Value, depth: usize) -> String {
-    let node = resolved(schema);
-    let shape = Shape::of(schema.clone());
+fn members(rules: &mut Rules, node: &Value) -> String {
+    rules.keep_members(node);
+    let shape = Shape::of(node.clone());
     let mut text = String::new();
     for (name, part) in node["properties"].as_object().into_iter().flatten() {
-        let element = element_rule(rules, name, &with_definitions(part, &node), depth);
+        let element = element_rule(rules, name, &with_definitions(part, node));
         text += &if shape.requires(name) { format!(" {element}") } else { format!(" {element}?") };
     }
     text
 }
 
 /// The tag of this name around a value of this schema.
-fn element_rule(rules: &mut Rules, name: &str, schema: &Value, depth: usize) -> String {
-    let node = resolved(schema);
-    let open = rules.literal(&format!("]<]minimax[>[<{name}>"));
-    let end = format!("]<]minimax[>[</{name}>");
-    let types = Shape::of(schema.clone()).types();
-    let close = rules.literal(&end);
-    let body = match types {
-        Some(types) if depth < RULES && types.object && !types.string && node.get("properties").is_some() => {
-            format!("{} {close}", members(rules, &node, depth + 1))
+fn element_rule(rules: &mut Rules, name: &str, schema: &Value) -> String {
+    let make = |rules: &mut Rules| {
+        let body = body(rules, name, schema);
+        format!("{} {body}", rules.literal(&format!("]<]minimax[>[<{name}>")))
+    };
+    match schema.get("$ref") {
+        Some(_) => rules.once(name, schema, make),
+        None => {
+            let element = make(rules);
+            rules.rule(&element)
         }
-        Some(types) if depth < RULES && types.array && !types.string => {
+    }
+}
+
+/// What stands in the tag of this name, and its end.
+fn body(rules: &mut Rules, name: &str, schema: &Value) -> String {
+    let node = resolved(schema);
+    let close = rules.literal(&format!("]<]minimax[>[</{name}>"));
+    match Shape::of(schema.clone()).types() {
+        Some(types) if types.object && !types.string && node.get("properties").is_some() => {
+            format!("{} {close}", members(rules, &node))
+        }
+        Some(types) if types.array && !types.string && !types.object => {
+            rules.keep(&node);
             let item = with_definitions(node.get("items").unwrap_or(&Value::Bool(true)), &node);
-            let item = element_rule(rules, "item", &item, depth + 1);
+            let item = element_rule(rules, "item", &item);
             let least = node["minItems"].as_u64().unwrap_or(0);
             let most = node["maxItems"].as_u64().map_or(String::new(), |most| most.to_string());
             format!("{item}{{{least},{most}}} {close}")
         }
-        Some(types) if !types.array && !types.object => rules.argument(schema, Spelling::Json, &end),
-        _ => rules.text_until(&end),
-    };
-    rules.rule(&format!("{open} {body}"))
+        // What is a container by its type alone is read from JSON as well as from tags. Text ends at the first mark.
+        _ => {
+            let text = rules.argument(schema, Spelling::Json, "]<]minimax[>[");
+            format!("{text} {}", rules.literal(&format!("</{name}>")))
+        }
+    }
 }

@@ -14,6 +14,7 @@ use super::{Tool, input::Input, json, output::Output, request::ToolCall, schema:
 mod apertus;
 mod apriel;
 mod arguments;
+mod buried;
 mod calling_tool;
 mod cohere;
 mod command_r;
@@ -35,6 +36,7 @@ mod hermes;
 mod hunyuan;
 mod inkling;
 mod k2_horizon;
+mod kept;
 mod kimi;
 mod kimi_k3;
 mod laguna;
@@ -225,18 +227,29 @@ fn in_name(char: char) -> bool {
     char.is_alphanumeric() || "_.-/:".contains(char)
 }
 
+/// Names of undeclared tools that are told of one answer.
+const REJECTED: usize = 8;
+
 /// A place where calls may stand.
 #[derive(Clone)]
 pub struct Region {
     pub input: Input,
     /// The mark that opened it: an index into the format's `opens`; 0 where a bare call begins.
     pub opened_by: usize,
+    /// Whether a mark opened it. A bare call may well be other text.
+    marked: bool,
     calls: Calls,
 }
 
 impl Region {
-    pub(super) fn new(input: Input, opened_by: usize, calls: Calls) -> Region {
-        Region { input, opened_by, calls }
+    /// Behind the mark of this index.
+    pub(super) fn marked(input: Input, opened_by: usize, calls: Calls) -> Region {
+        Region { input, opened_by, marked: true, calls }
+    }
+
+    /// Where a call may begin without any mark.
+    pub(super) fn bare(input: Input, calls: Calls) -> Region {
+        Region { input, opened_by: 0, marked: false, calls }
     }
 
     /// A call of this tool begins. From here on nothing of it can become text again; so the name must be certain.
@@ -249,11 +262,23 @@ impl Region {
 
     /// [`Region::call`] with the id that the model gave it.
     pub fn call_with_id(&self, name: &str, id: Option<String>) -> Result<Arguments, NotACall> {
+        if !self.may_call(name) {
+            return Err(NotACall);
+        }
         let (name, shape) = self.calls.declared(name).ok_or(NotACall)?;
         self.calls.output.begin_call(&name, id);
         *self.calls.open.lock().unwrap_or_else(PoisonError::into_inner) = Some(Nesting::default());
         self.input.unpin();
         Ok(Arguments::new(self.clone(), shape))
+    }
+
+    /// Whether a call of this tool may begin, which is what the answer says. One that may not is told of.
+    pub fn may_call(&self, name: &str) -> bool {
+        let declared = self.declares(name);
+        if !declared && self.marked {
+            self.calls.reject(name);
+        }
+        declared
     }
 
     /// Whether this tool was declared.
@@ -308,6 +333,7 @@ pub struct Calls {
     tools: Arc<Vec<(String, Shape)>>,
     pub(super) output: Output,
     open: Arc<Mutex<Option<Nesting>>>,
+    rejected: Arc<Mutex<Vec<String>>>,
 }
 
 impl Calls {
@@ -317,7 +343,19 @@ impl Calls {
             _ => Shape::unknown(),
         };
         let tools = tools.iter().map(|tool| (tool.name.clone(), shape(tool))).collect();
-        Calls { tools: Arc::new(tools), output, open: Arc::default() }
+        Calls { tools: Arc::new(tools), output, open: Arc::default(), rejected: Arc::default() }
+    }
+
+    /// The undeclared tools that were called.
+    pub fn rejected(&self) -> Vec<String> {
+        self.rejected.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn reject(&self, name: &str) {
+        let mut rejected = self.rejected.lock().unwrap_or_else(PoisonError::into_inner);
+        if rejected.len() < REJECTED && !name.is_empty() && !rejected.iter().any(|own| own == name) {
+            rejected.push(name.to_owned());
+        }
     }
 
     /// Whether any tool was declared.

@@ -4,12 +4,10 @@ use serde_json::Value;
 
 use super::{
     Rules,
-    values::{resolved, terms, with_definitions},
+    kept::unkept,
+    values::{resolved, with_definitions},
 };
-use crate::chat::{python, schema::Shape};
-
-/// Schemas within schemas; deeper, which circular references make of any, everything is allowed.
-const DEPTH: usize = 8;
+use crate::chat::{grammar::text_format, python, schema::Shape};
 
 /// How a notation writes what JSON has its own ways for.
 pub(super) struct Notation {
@@ -24,6 +22,8 @@ pub(super) struct Notation {
     pub sorted: bool,
     /// Whether an argument that is an object is JSON all the same.
     pub json_objects: bool,
+    /// Whether JSON is read as well as the notation itself.
+    pub json: bool,
 }
 
 impl Notation {
@@ -36,6 +36,7 @@ impl Notation {
         colon: ": ",
         sorted: false,
         json_objects: false,
+        json: true,
     };
 
     /// A value of this schema.
@@ -43,8 +44,24 @@ impl Notation {
         self.at(rules, schema, 1)
     }
 
+    /// Tells rules of one notation, and those of arguments as such, from others.
+    fn kind(&self, is_argument: bool) -> String {
+        format!("{:?}{}{}", self.words, self.comma, is_argument && self.json_objects)
+    }
+
     fn at(&self, rules: &mut Rules, schema: &Value, depth: usize) -> String {
+        match schema.get("$ref") {
+            Some(_) => rules.once(&self.kind(depth == 1), schema, |rules| self.of(rules, schema, depth)),
+            None => self.of(rules, schema, depth),
+        }
+    }
+
+    fn of(&self, rules: &mut Rules, schema: &Value, depth: usize) -> String {
         let node = resolved(schema);
+        if self.json && unkept(&node).is_some() {
+            return rules.json(&node);
+        }
+        rules.keep(&node);
         if let Some(values) = node["enum"].as_array().cloned().or_else(|| Some(vec![node.get("const")?.clone()])) {
             let (texts, others): (Vec<Value>, Vec<Value>) = values.into_iter().partition(Value::is_string);
             let mut choices: Vec<String> = others.iter().map(|value| self.constant(rules, value)).collect();
@@ -58,7 +75,7 @@ impl Notation {
                 parts.iter().map(|part| self.at(rules, &with_definitions(part, &node), depth + 1)).collect();
             return rules.rule(&choices.join(" | "));
         }
-        let Some(types) = Shape::of(schema.clone()).types().filter(|_| depth < DEPTH) else { return self.any(rules) };
+        let Some(types) = Shape::of(schema.clone()).types() else { return self.any(rules) };
         let mut choices = Vec::new();
         if types.string {
             choices.push((self.string)(rules, &node));
@@ -129,12 +146,21 @@ impl Notation {
         depth: usize,
         key: &dyn Fn(&str) -> String,
     ) -> String {
-        let node = resolved(schema);
-        let shape = Shape::of(schema.clone());
+        let node = if depth == 0 { rules.described(schema) } else { resolved(schema) };
+        rules.keep_members(&node);
+        let shape = Shape::of(node.clone());
         let properties = node["properties"].as_object().cloned().unwrap_or_default();
         let mut names: Vec<String> = properties.keys().cloned().collect();
         if names.is_empty() {
-            return if depth == 0 { String::new() } else { self.any_members(rules) };
+            return match node.get("additionalProperties") {
+                _ if depth == 0 => String::new(),
+                Some(Value::Bool(false)) => String::new(),
+                Some(Value::Object(_)) => {
+                    let value = self.at(rules, &with_definitions(&node["additionalProperties"], &node), depth + 1);
+                    self.members_of(rules, &value)
+                }
+                _ => self.any_members(rules),
+            };
         }
         if self.sorted {
             names.sort_by_key(|name| name.to_lowercase());
@@ -158,27 +184,32 @@ impl Notation {
     }
 
     fn any_members(&self, rules: &mut Rules) -> String {
-        self.any(rules);
-        "anymembers".to_owned()
+        let any = self.any(rules);
+        self.members_of(rules, &any)
+    }
+
+    /// Members of any name with values of this rule.
+    fn members_of(&self, rules: &mut Rules, value: &str) -> String {
+        let (comma, colon) = (rules.literal(self.comma), rules.literal(self.colon));
+        let key = match (self.key)("k") == "k" {
+            true => rules.rule("/[A-Za-z0-9_]+/"),
+            false => (self.string)(rules, &serde_json::json!({"type": "string"})),
+        };
+        rules.rule(&format!("({key} {colon} {value} ({comma} {key} {colon} {value})*)?"))
     }
 
     /// Any value at all.
     fn any(&self, rules: &mut Rules) -> String {
-        if !rules.has("any") {
+        rules.once(&self.kind(false), &Value::Null, |rules| {
             let comma = rules.literal(self.comma);
-            let colon = rules.literal(self.colon);
-            rules.define("any", "\"\"");
-            let string = (self.string)(rules, &Value::Bool(true));
+            let string = (self.string)(rules, &serde_json::json!({"type": "string"}));
             let number = rules.json(&serde_json::json!({"type": "number"}));
             let words = self.words.map(|word| rules.literal(word)).join(" | ");
-            let key = rules.rule("/[A-Za-z0-9_]+/");
-            let key = if (self.key)("k") == "k" { key } else { string.clone() };
-            rules.define("anymembers", &format!("({key} {colon} any ({comma} {key} {colon} any)*)?"));
+            let any = self.any(rules);
+            let members = self.members_of(rules, &any);
             let (open, close) = (rules.literal("{"), rules.literal("}"));
-            let array = format!("\"[\" (any ({comma} any)*)? \"]\"");
-            rules.define("any", &format!("{string} | {number} | {words} | {array} | {open} anymembers {close}"));
-        }
-        "any".to_owned()
+            format!("{string} | {number} | {words} | \"[\" ({any} ({comma} {any})*)? \"]\" | {open} {members} {close}")
+        })
     }
 }
 
@@ -188,12 +219,15 @@ fn python_string(rules: &mut Rules, schema: &Value) -> String {
         let choices: Vec<String> = texts.iter().map(|text| rules.literal(&python::repr(text))).collect();
         return rules.rule(&choices.join(" | "));
     }
-    let mut terms = terms(schema);
-    if !terms.is_empty() || schema.get("format").is_some() {
-        let json = rules.json(schema);
-        if schema.get("format").is_some() {
+    let says = ["pattern", "minLength", "maxLength", "format"];
+    if says.iter().any(|key| schema.get(*key).is_some()) {
+        let mut only = schema.clone();
+        only["type"] = Value::from("string");
+        let json = rules.json(&only);
+        if schema["format"].as_str().is_some_and(|format| text_format(format).is_none()) {
             return json;
         }
+        let mut terms = rules.terms(schema);
         terms.push(r"/[^'\\\n]*/".to_owned());
         let quoted = rules.lexeme(&format!("\"'\" ({}) \"'\"", terms.join(" & ")));
         return format!("({json} | {quoted})");

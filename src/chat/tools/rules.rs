@@ -1,16 +1,14 @@
 //! The rules of a grammar that makes a model write calls, in llguidance's dialect of Lark.
 
-use std::cell::Cell;
+use std::{cell::Cell, collections::HashMap};
 
 use serde_json::Value;
 
-use crate::chat::{
-    Tool,
-    schema::{Shape, Types},
+use super::{
+    kept::{foreign_reference, undescribed, unkept},
+    values::{resolved, with_definitions},
 };
-
-/// Keywords of a string's schema that leave its text free.
-const FREE_TEXT: &[&str] = &["type", "title", "description", "default", "examples", "deprecated", "$comment"];
+use crate::chat::{Tool, schema::Shape};
 
 /// Bytes of the names of special tokens.
 const SPECIAL: (usize, usize) = (3, 48);
@@ -26,8 +24,6 @@ pub struct Parameter {
     pub name: String,
     pub schema: Value,
     pub required: bool,
-    /// Any string, so that a format without quotes can write it as it is.
-    pub is_text: bool,
 }
 
 /// Collects rules while a format describes its calls.
@@ -39,12 +35,54 @@ pub struct Rules<'a> {
     /// A mark that was read already, and is left out where a text begins with it.
     without: Option<String>,
     left_out: Cell<bool>,
+    /// The rules of schemas that may refer to themselves.
+    known: HashMap<String, String>,
+    refused: Option<String>,
 }
 
 impl<'a> Rules<'a> {
     /// `special` finds special tokens, which a grammar cannot spell as text.
     pub fn new(special: &'a dyn Fn(&str) -> Option<u32>) -> Rules<'a> {
-        Rules { rules: Vec::new(), named: 0, special, without: None, left_out: Cell::new(false) }
+        let (left_out, known) = (Cell::new(false), HashMap::new());
+        Rules { rules: Vec::new(), named: 0, special, without: None, left_out, known, refused: None }
+    }
+
+    /// The grammar cannot hold to a schema. What is said first counts.
+    pub(super) fn refuse(&mut self, why: impl FnOnce() -> String) {
+        self.refused.get_or_insert_with(why);
+    }
+
+    /// Why these rules must not be used, if so: they leave open what a tool's schema does not.
+    pub fn refused(&self) -> Option<&str> {
+        self.refused.as_deref()
+    }
+
+    /// Refuses what this schema says beyond what notations keep that are not JSON.
+    pub(super) fn keep(&mut self, node: &Value) {
+        if let Some(keyword) = unkept(node) {
+            self.refuse(|| unheld(&format!("{keyword:?} together with what stands beside it")));
+        }
+    }
+
+    /// [`Rules::keep`] of an object whose members are listed.
+    pub(super) fn keep_members(&mut self, node: &Value) {
+        self.keep(node);
+        if let Some(name) = undescribed(node) {
+            self.refuse(|| format!("\"required\" has {name:?}, which \"properties\" lacks"));
+        }
+    }
+
+    /// A rule for this schema, which may refer to itself: made once, however often it is asked for.
+    pub(super) fn once(&mut self, kind: &str, node: &Value, make: impl FnOnce(&mut Rules<'a>) -> String) -> String {
+        let key = format!("{kind} {node}");
+        if let Some(name) = self.known.get(&key) {
+            return name.clone();
+        }
+        let name = self.name();
+        self.known.insert(key, name.clone());
+        let body = make(self);
+        self.rules.push(format!("{name}: {body}"));
+        name
     }
 
     /// Exactly this text; the names of special tokens in it stand for these tokens.
@@ -113,24 +151,24 @@ impl<'a> Rules<'a> {
     }
 
     /// A tool's parameters in the schema's order.
-    pub fn parameters(&self, tool: &Tool) -> Vec<Parameter> {
-        let shape = Shape::of(tool.parameters.clone());
-        let members = tool.parameters["properties"].as_object();
+    pub fn parameters(&mut self, tool: &Tool) -> Vec<Parameter> {
+        let node = self.described(&tool.parameters);
+        let shape = Shape::of(node.clone());
         let parameter = |(name, schema): (&String, &Value)| {
-            let is_text = shape.member(name).types().is_some_and(Types::only_string)
-                && schema.as_object().is_some_and(|schema| schema.keys().all(|key| FREE_TEXT.contains(&key.as_str())));
-            let mut schema = schema.clone();
-            if let Value::Object(own) = &mut schema {
-                // References point into the whole.
-                for definitions in ["$defs", "definitions"] {
-                    if let Some(shared) = tool.parameters.get(definitions) {
-                        own.entry(definitions).or_insert_with(|| shared.clone());
-                    }
-                }
-            }
-            Parameter { name: name.clone(), schema, required: shape.requires(name), is_text }
+            let schema = with_definitions(schema, &node);
+            Parameter { name: name.clone(), schema, required: shape.requires(name) }
         };
-        members.into_iter().flatten().map(parameter).collect()
+        node["properties"].as_object().into_iter().flatten().map(parameter).collect()
+    }
+
+    /// A tool's schema, whose members a notation lists one by one.
+    pub(super) fn described(&mut self, parameters: &Value) -> Value {
+        let node = resolved(parameters);
+        self.keep_members(&node);
+        if let Some(reference) = foreign_reference(parameters) {
+            self.refuse(|| unheld(&format!("\"$ref\" {reference:?}")) + "; put what it refers to in \"$defs\"");
+        }
+        node
     }
 
     fn name(&mut self) -> String {
@@ -183,19 +221,13 @@ impl<'a> Rules<'a> {
         name
     }
 
-    /// Whether there is a rule of this name.
-    pub(super) fn has(&self, name: &str) -> bool {
-        self.rules.iter().any(|rule| rule.starts_with(&format!("{name}:")))
-    }
-
-    /// A rule of this name, in the place of one that it may have been.
-    pub(super) fn define(&mut self, name: &str, body: &str) {
-        self.rules.retain(|rule| !rule.starts_with(&format!("{name}:")));
-        self.rules.push(format!("{name}: {body}"));
-    }
-
     /// All rules so far, a line each.
     pub fn text(&self) -> String {
         self.rules.join("\n")
     }
+}
+
+/// Why a keyword is refused.
+pub(super) fn unheld(what: &str) -> String {
+    format!("{what} cannot be enforced in the notation that this model writes arguments in, which is not JSON")
 }

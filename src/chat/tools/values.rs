@@ -3,8 +3,16 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{Notation, Rules, Spelling};
-use crate::chat::{Tool, schema::Shape};
+use super::{
+    Notation, Rules, Spelling,
+    kept::{no_other, unkept},
+    rules::unheld,
+};
+use crate::chat::{
+    Tool,
+    grammar::text_format,
+    schema::{Shape, Types},
+};
 
 /// The types of JSON that are no strings.
 const OTHERS: [&str; 6] = ["number", "integer", "boolean", "null", "array", "object"];
@@ -54,32 +62,37 @@ impl Rules<'_> {
 
     /// A string of this schema as it is, and `end`; `None` where no string is allowed.
     pub(super) fn string(&mut self, schema: &Value, end: &str) -> Option<String> {
-        let whole = Shape::of(schema.clone());
-        if whole.types().is_some_and(|types| !types.string) {
+        self.string_but(schema, end, &no_other(schema), &Shape::of(schema.clone()))
+    }
+
+    /// [`Rules::string`] of a part of the schema `whole`, as these terms want it too.
+    fn string_but(&mut self, schema: &Value, end: &str, but: &[String], whole: &Shape) -> Option<String> {
+        let node = resolved(schema);
+        if Shape::of(node.clone()).types().is_some_and(|types| !types.string) {
             return None;
         }
-        let node = resolved(schema);
-        if let Some(texts) = fixed(&node) {
+        self.keep(&node);
+        if let Some(values) = fixed(&node) {
+            // What would be read as another value is none of these.
+            let texts = values.iter().filter(|value| value.as_str().is_some_and(|text| whole.read(text) == **value));
             let texts: Vec<String> =
-                texts.iter().filter_map(Value::as_str).map(|text| self.literal(&format!("{text}{end}"))).collect();
-            return Some(self.rule(&texts.join(" | "))).filter(|_| !texts.is_empty());
+                texts.filter_map(Value::as_str).map(|text| self.literal(&format!("{text}{end}"))).collect();
+            return (!texts.is_empty()).then(|| self.rule(&texts.join(" | ")));
         }
         if let Some(parts) = ["anyOf", "oneOf"].iter().find_map(|list| node[*list].as_array()) {
-            let parts: Vec<Value> = parts.iter().map(|part| with_definitions(part, schema)).collect();
-            if parts.iter().any(is_free) {
-                return Some(self.text_until(end));
-            }
-            let choices: Vec<String> = parts.iter().filter_map(|part| self.string(part, end)).collect();
-            return Some(self.rule(&choices.join(" | "))).filter(|_| !choices.is_empty());
+            let parts: Vec<Value> = parts.iter().map(|part| with_definitions(part, &node)).collect();
+            let choices: Vec<String> = parts.iter().filter_map(|part| self.string_but(part, end, but, whole)).collect();
+            return (!choices.is_empty()).then(|| self.rule(&choices.join(" | ")));
         }
-        let terms = terms(&node);
+        let mut terms = self.terms(&node);
+        terms.extend_from_slice(but);
         Some(if terms.is_empty() { self.text_until(end) } else { self.until(&terms, end) })
     }
 
     /// A value of this schema that is no string, and `end`; `None` where only strings are allowed.
     pub(super) fn no_string(&mut self, schema: &Value, spelling: Spelling, end: &str) -> Option<String> {
         let types = Shape::of(schema.clone()).types();
-        if types.is_some_and(|types| types.only_string()) {
+        if types.is_some_and(Types::only_string) {
             return None;
         }
         let mut choices = vec![match types {
@@ -87,51 +100,45 @@ impl Rules<'_> {
             _ => self.json(&without_strings(schema)),
         }];
         let node = resolved(schema);
-        if spelling != Spelling::Json && fixed(&node).is_none() {
-            let allows = |value: Value| types.is_none_or(|types| types.allow(&value));
+        if spelling != Spelling::Json {
             for (value, word) in [(json!(true), "True"), (json!(false), "False"), (json!(null), "None")] {
-                choices.extend(allows(value).then(|| self.literal(word)));
+                choices.extend(allows(&node, &value).then(|| self.literal(word)));
             }
         }
         let holds_others = types.is_some_and(|types| types.array || types.object);
-        if spelling == Spelling::Repr && holds_others && is_kept(&node) {
-            choices.push(Notation::PYTHON.value(self, &node));
+        if spelling == Spelling::Repr && holds_others {
+            choices.push(Notation::PYTHON.value(self, &without_string_type(&node)));
         }
         Some(format!("({}) {}", choices.join(" | "), self.literal(end)))
     }
+
+    /// What a schema asks of a string's text, as terms of Lark.
+    pub(super) fn terms(&mut self, node: &Value) -> Vec<String> {
+        let mut terms: Vec<String> = node["pattern"].as_str().map(anchored).into_iter().collect();
+        if node.get("minLength").is_some() || node.get("maxLength").is_some() {
+            let least = node["minLength"].as_u64().unwrap_or(0);
+            let most = node["maxLength"].as_u64().map_or(String::new(), |most| most.to_string());
+            terms.push(format!("/(?s:.{{{least},{most}}})/"));
+        }
+        if let Some(format) = node["format"].as_str() {
+            match text_format(format) {
+                Some(pattern) => terms.push(anchored(&pattern)),
+                None => self.refuse(|| unheld(&format!("\"format\" {format:?}")) + "; use \"pattern\""),
+            }
+        }
+        terms
+    }
 }
 
-/// Whether any text is a value of this schema.
+/// Whether any text is a value of this schema: it may be a string, and no other value that it may be is restricted.
 fn is_free(schema: &Value) -> bool {
-    const SAYS: [&str; 9] = ["enum", "const", "pattern", "minLength", "maxLength", "format", "anyOf", "oneOf", "allOf"];
     let node = resolved(schema);
     let types = Shape::of(schema.clone()).types();
-    types.is_none_or(|types| types.string) && SAYS.iter().all(|key| node.get(*key).is_none())
-}
-
-/// Whether [`Notation`] keeps all that the schema asks for.
-fn is_kept(node: &Value) -> bool {
-    const KEPT: &str = "type title description default examples items properties required additionalProperties enum \
-        const anyOf oneOf $ref $defs definitions minItems maxItems minimum maximum exclusiveMinimum exclusiveMaximum \
-        multipleOf pattern minLength maxLength format";
-    let Some(members) = node.as_object() else { return true };
-    let part = |name: &str| members.get(name).is_none_or(is_kept);
-    let parts =
-        |name: &str| members.get(name).and_then(Value::as_object).is_none_or(|parts| parts.values().all(is_kept));
-    members.keys().all(|key| KEPT.split_whitespace().any(|kept| kept == key))
-        && part("items")
-        && ["properties", "$defs", "definitions"].into_iter().all(parts)
-}
-
-/// What a schema asks of a string's text, as terms of Lark.
-pub(super) fn terms(node: &Value) -> Vec<String> {
-    let mut terms: Vec<String> = node["pattern"].as_str().map(anchored).into_iter().collect();
-    if node.get("minLength").is_some() || node.get("maxLength").is_some() {
-        let least = node["minLength"].as_u64().unwrap_or(0);
-        let most = node["maxLength"].as_u64().map_or(String::new(), |most| most.to_string());
-        terms.push(format!("/(?s:.{{{least},{most}}})/"));
-    }
-    terms
+    let says = ["pattern", "minLength", "maxLength", "format", "enum", "const", "anyOf", "oneOf"];
+    types.is_none_or(|types| types.string)
+        && says.iter().all(|key| node.get(*key).is_none())
+        && unkept(&node).is_none()
+        && no_other(schema).is_empty()
 }
 
 /// The values that the schema lists.
@@ -162,6 +169,35 @@ pub(super) fn with_definitions(part: &Value, whole: &Value) -> Value {
         }
     }
     part
+}
+
+/// Whether the schema allows this value, which is true, false or null.
+fn allows(schema: &Value, value: &Value) -> bool {
+    let node = resolved(schema);
+    if let Some(values) = fixed(&node) {
+        return values.contains(value);
+    }
+    match ["anyOf", "oneOf"].iter().find_map(|list| node[*list].as_array()) {
+        Some(parts) => parts.iter().any(|part| allows(&with_definitions(part, &node), value)),
+        None => Shape::of(node).types().is_none_or(|types| types.allow(value)),
+    }
+}
+
+/// The same where strings are written otherwise.
+fn without_string_type(node: &Value) -> Value {
+    let mut node = node.clone();
+    if let Some(names) = node.get_mut("type").and_then(Value::as_array_mut) {
+        names.retain(|name| name != "string");
+    }
+    let whole = node.clone();
+    for list in ["anyOf", "oneOf"] {
+        if let Some(parts) = node.get_mut(list).and_then(Value::as_array_mut) {
+            let is_string =
+                |part: &Value| Shape::of(with_definitions(part, &whole)).types().is_some_and(Types::only_string);
+            parts.retain(|part| !is_string(part));
+        }
+    }
+    node
 }
 
 fn without_strings(schema: &Value) -> Value {

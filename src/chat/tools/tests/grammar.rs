@@ -164,14 +164,22 @@ fn tokens(text: &str, special: &dyn Fn(&str) -> Option<u32>) -> Vec<u32> {
     tokens
 }
 
-/// A grammar's answer to arguments under a schema of one parameter `x`, in formats that spell values differently.
+/// Formats that spell values differently from JSON, and from each other.
+const NOTATIONS: &[&str] =
+    &["qwen_xml", "glm", "deepseek_v4", "gemma4", "minimax_m3", "minicpm", "kimi_k3", "lfm2", "seed_oss"];
+
+/// A grammar's answer to arguments under a schema of one parameter `x`.
 fn check_schema(schema: Value, accepted: &[Value], refused: &[Value]) {
+    check_schema_in(NOTATIONS, schema, accepted, refused);
+}
+
+fn check_schema_in(formats: &[&str], schema: Value, accepted: &[Value], refused: &[Value]) {
     let parameters = json!({"type": "object", "required": ["x"], "properties": {"x": schema}, "$defs": {
         "color": {"type": "string", "enum": ["red", "blue"]},
         "node": {"type": "object", "properties": {"n": {"type": "integer"}, "next": {"$ref": "#/$defs/node"}}}}});
     let tool = Tool { name: "f".to_owned(), definition: Map::new(), parameters, strict: false };
-    for name in ["qwen_xml", "glm", "deepseek_v4", "gemma4", "minimax_m3", "minicpm", "kimi_k3", "lfm2", "seed_oss"] {
-        let format = FORMATS.iter().find(|format| format.name == name).expect("a format");
+    for name in formats {
+        let format = FORMATS.iter().find(|format| format.name == *name).expect("a format");
         let matcher = matcher(format, &tool);
         let passes = |value: &Value| {
             let arguments = Map::from_iter([("x".to_owned(), value.clone())]);
@@ -211,6 +219,90 @@ fn schemas_of_strings_without_quotes() {
         json!({"anyOf": [{"$ref": "#/$defs/color"}, {"type": "integer"}]}),
         &[json!("red"), json!(5)],
         &[json!("green"), json!(1.5)],
+    );
+}
+
+#[test]
+fn strings_that_would_be_read_as_other_values() {
+    check_schema(
+        json!({"anyOf": [{"type": "string"}, {"type": "integer", "minimum": 3}]}),
+        &[json!("two"), json!(3)],
+        &[json!(2)],
+    );
+    // MiniMax M3 is to write JSON where text may stand as well.
+    check_schema_in(
+        &NOTATIONS.iter().copied().filter(|name| *name != "minimax_m3").collect::<Vec<_>>(),
+        json!({"type": ["string", "array"], "items": {"type": "integer"}}),
+        &[json!("a [b]"), json!([1, 2])],
+        &[json!(["a"])],
+    );
+    check_schema(json!({"anyOf": [{"const": true}, {"type": "string"}]}), &[json!(true), json!("a")], &[json!(false)]);
+}
+
+#[test]
+fn formats_of_strings_without_quotes() {
+    let check = |format: &str, accepted: &str, refused: &str| {
+        check_schema(json!({"type": "string", "format": format}), &[json!(accepted)], &[json!(refused)]);
+    };
+    check("date", "2024-02-29", "2023-02-29");
+    check("time", "12:00:00Z", "25:00:00Z");
+    check("date-time", "2024-02-29T12:00:00Z", "2024-02-29");
+    check("uuid", "123e4567-e89b-12d3-a456-426614174000", "123e4567");
+    check("ipv4", "127.0.0.1", "256.0.0.1");
+    check("hostname", "a.example", "-a");
+    check("email", "a.b@c.example", "a.b");
+}
+
+/// Why the grammar of a call under this schema is refused, in each format that is not JSON.
+fn check_refused(parameters: &Value, expected: &str) {
+    let tool = Tool { name: "f".to_owned(), definition: Map::new(), parameters: parameters.clone(), strict: false };
+    // LFM2 writes JSON where its own notation cannot say it.
+    for name in NOTATIONS.iter().filter(|name| **name != "lfm2") {
+        let format = FORMATS.iter().find(|format| format.name == *name).expect("a format");
+        let mut rules = Rules::new(&|_| None);
+        (format.grammar)(&mut rules, &tool);
+        let refused = rules.refused().unwrap_or_else(|| panic!("{name} takes {parameters}"));
+        assert!(refused.contains(expected), "{name}: {refused}");
+    }
+}
+
+#[test]
+fn schemas_that_no_notation_keeps() {
+    let x = |schema: Value| json!({"type": "object", "properties": {"x": schema}});
+    check_refused(&x(json!({"type": "string", "format": "uri"})), "\"format\" \"uri\"");
+    check_refused(&x(json!({"type": "string", "allOf": [{"minLength": 3}]})), "\"allOf\"");
+    check_refused(&x(json!({"type": "string", "enum": ["a"], "minLength": 1})), "\"minLength\"");
+    check_refused(&json!({"type": "object", "required": ["y"], "properties": {}}), "\"y\"");
+    check_refused(&json!({"type": "object", "properties": {"x": {}}, "minProperties": 1}), "\"minProperties\"");
+    check_refused(
+        &json!({"type": "object", "properties": {"x": {}}, "anyOf": [{"required": ["x"]}]}),
+        "\"properties\"",
+    );
+    check_refused(&x(json!({"$ref": "#/properties/x"})), "\"$ref\"");
+}
+
+/// Schemas that refer to themselves are held to however deep.
+#[test]
+fn schemas_that_refer_to_themselves() {
+    let nested = |last: Value| {
+        (0..12).fold(last, |next, n| if next.is_null() { json!({"n": n}) } else { json!({"n": n, "next": next}) })
+    };
+    check_schema(
+        json!({"$ref": "#/$defs/node"}),
+        &[nested(json!(null))],
+        &[nested(json!({"n": "x"})), nested(json!(["x"]))],
+    );
+}
+
+#[test]
+fn maps_in_notations() {
+    // A tag for each member would have to be closed by the name that opened it; there, MiniMax M3 is to write JSON.
+    let formats: Vec<&str> = NOTATIONS.iter().copied().filter(|name| *name != "minimax_m3").collect();
+    check_schema_in(
+        &formats,
+        json!({"type": "object", "additionalProperties": {"type": "integer"}}),
+        &[json!({}), json!({"a": 1}), json!({"a": 1, "b": 2})],
+        &[json!({"a": "x"}), json!({"a": 1, "b": [1]})],
     );
 }
 
