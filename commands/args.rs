@@ -48,6 +48,8 @@ pub struct Run {
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
     #[command(flatten)]
+    pub thought: Thought,
+    #[command(flatten)]
     pub wishes: Wishes,
     /// Say how many tokens and how fast after each answer
     #[arg(long, short)]
@@ -89,6 +91,12 @@ pub struct Serve {
     /// Seconds that running answers may go on after SIGTERM or Ctrl-C
     #[arg(long, default_value_t = 30, value_name = "SECONDS")]
     pub grace: u32,
+    /// Tokens that a chunk of a stream has: more make less work of many streams
+    #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub stream_interval: u32,
+    /// For requests that say nothing of it
+    #[command(flatten)]
+    pub thought: Thought,
     #[command(flatten)]
     pub speech: Speech,
     #[command(flatten)]
@@ -173,15 +181,21 @@ pub enum Measure {
     Concurrency,
 }
 
-/// What an answer must be, and how much to think about it.
+/// How much to think.
 #[derive(Debug, Args)]
-pub struct Wishes {
-    /// Whether to think, or how hard: on, off, minimal, low, medium, high, xhigh or max
+pub struct Thought {
+    /// Whether to think, or how hard: on, off, minimal, low, medium, high, xhigh or max [default: as the model's chat
+    /// template has it]
     #[arg(long, value_name = "HOW")]
     pub think: Option<String>,
-    /// The most tokens to think
+    /// The most tokens to think; then the answer begins
     #[arg(long, value_name = "N")]
     pub thinking_budget: Option<u32>,
+}
+
+/// What an answer must be.
+#[derive(Debug, Args)]
+pub struct Wishes {
     /// What the model may call: a file with the `tools` list of OpenAI's API. Calls are shown, not made
     #[arg(long, value_name = "FILE")]
     pub tools: Option<PathBuf>,

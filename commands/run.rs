@@ -15,7 +15,7 @@ use rustyline::error::ReadlineError;
 use serde_json::{Value, json};
 
 use crate::{
-    args::{Run, Wishes},
+    args::{Run, Thought, Wishes},
     error::Failure,
     load::{self, How, block_on},
     page::Page,
@@ -63,21 +63,16 @@ fn prompt(arguments: &Run) -> Result<Option<String>, Failure> {
 
 /// The request of these flags, without a message. Read as a request over HTTP is, so that both mean the same.
 fn request(arguments: &Run) -> Result<Request, Failure> {
-    let Wishes { think, thinking_budget, tools, tool_choice, json, schema, regex, grammar } = &arguments.wishes;
+    let Wishes { tools, tool_choice, json, schema, regex, grammar } = &arguments.wishes;
     let mut body = json!({
         "messages": [{"role": "user", "content": ""}],
         "temperature": arguments.temperature,
         "top_p": arguments.top_p,
         "seed": arguments.seed,
         "max_tokens": arguments.max_tokens,
-        "thinking_budget": thinking_budget,
         "tools": tools.as_deref().map(read_json).transpose()?,
     });
-    match think.as_deref() {
-        Some("on") => body["enable_thinking"] = json!(true),
-        Some("off") => body["enable_thinking"] = json!(false),
-        effort => body["reasoning_effort"] = json!(effort),
-    }
+    wish(&mut body, &arguments.thought);
     body["tool_choice"] = match tool_choice.as_deref() {
         Some(name) if !["auto", "none", "required"].contains(&name) => {
             json!({"type": "function", "function": {"name": name}})
@@ -96,6 +91,16 @@ fn request(arguments: &Run) -> Result<Request, Failure> {
         .chat;
     request.messages = arguments.system.iter().map(|text| Message::new(Role::System, text.clone())).collect();
     Ok(request)
+}
+
+/// Adds to a request's body how much to think.
+pub fn wish(body: &mut Value, thought: &Thought) {
+    body["thinking_budget"] = json!(thought.thinking_budget);
+    match thought.think.as_deref() {
+        Some("on") => body["enable_thinking"] = json!(true),
+        Some("off") => body["enable_thinking"] = json!(false),
+        effort => body["reasoning_effort"] = json!(effort),
+    }
 }
 
 fn read(file: &Path) -> Result<String, Failure> {

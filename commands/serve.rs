@@ -3,16 +3,20 @@
 use std::time::Duration;
 
 use mettle::{
+    chat::Thinking,
     engine::Limits,
+    protocol::openai,
     server::{self, Config, Pool},
 };
 
+use serde_json::json;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::{
-    args::Serve,
+    args::{Serve, Thought},
     error::Failure,
     load::{self, How, Loaded, block_on},
+    run,
 };
 
 pub fn serve(arguments: Serve) -> Result<(), Failure> {
@@ -25,13 +29,15 @@ pub fn serve(arguments: Serve) -> Result<(), Failure> {
         let Serve { sources, device, speech, .. } = &arguments;
         let how = How { sources, device, speech };
         let loaded = load::load(arguments.model.as_deref(), how, limits).await?;
-        let Loaded { model, names } = loaded;
+        let Loaded { mut model, names } = loaded;
+        model.think(thinking(&arguments.thought)?)?;
         // Before anybody is told that the server is there: whoever hears it may send the signal at once.
         let signals = Signals::new()?;
         eprintln!("serving {} at http://{}", names[0], listener.local_addr()?);
         let config = Config {
             max_body: arguments.max_body as usize * 1_000_000,
             grace: Duration::from_secs(arguments.grace.into()),
+            stream_interval: arguments.stream_interval as usize,
             ..Config::default()
         };
         let mut models = Pool::new();
@@ -39,6 +45,14 @@ pub fn serve(arguments: Serve) -> Result<(), Failure> {
         server::run(listener, models, config, asked_to_stop(signals)).await?;
         Ok(())
     })
+}
+
+/// How much to think where a request says nothing of it. Read as a request's own fields are.
+fn thinking(thought: &Thought) -> Result<Thinking, Failure> {
+    let mut body = json!({"messages": [{"role": "user", "content": ""}]});
+    run::wish(&mut body, thought);
+    let request = openai::chat::Request::from_wire(body.to_string().as_bytes());
+    Ok(request.map_err(|refusal| Failure::new(refusal.message))?.chat.thinking)
 }
 
 fn limits(arguments: &Serve) -> Limits {

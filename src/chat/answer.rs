@@ -32,6 +32,11 @@ impl Answers {
         Answers { answers, turn: 0 }
     }
 
+    /// Tells this many tokens together, after the first.
+    pub fn set_interval(&mut self, tokens: usize) {
+        self.answers.iter_mut().for_each(|answer| answer.interval = tokens.max(1));
+    }
+
     /// How many there are.
     pub fn count(&self) -> usize {
         self.answers.len()
@@ -71,6 +76,9 @@ pub(super) struct Answer {
     /// The tokens drawn so far without the one that ends the answer; those of a stop string are counted.
     completion_tokens: usize,
     reasoning_tokens: usize,
+    /// How many tokens are told together, and after how many was told last.
+    interval: usize,
+    told: usize,
 }
 
 /// What turns tokens into events.
@@ -89,13 +97,22 @@ pub(super) struct Reader {
 impl Answer {
     pub(super) fn new(steps: UnboundedReceiver<Step>, reader: Reader, prompt_tokens: usize) -> Answer {
         let (steps, ready) = (Some(steps), VecDeque::new());
-        Answer { steps, reader, ready, prompt_tokens, completion_tokens: 0, reasoning_tokens: 0 }
+        let (completion_tokens, reasoning_tokens, interval, told) = (0, 0, 1, 0);
+        Answer { steps, reader, ready, prompt_tokens, completion_tokens, reasoning_tokens, interval, told }
+    }
+
+    /// Whether what is ready may be told: the first token at once, later ones when there are enough.
+    fn is_due(&self) -> bool {
+        self.steps.is_none() || self.told == 0 || self.completion_tokens >= self.told + self.interval
     }
 
     fn poll(&mut self, context: &mut Context<'_>) -> Poll<Option<Event>> {
         loop {
-            if let Some(event) = self.ready.pop_front() {
-                return Poll::Ready(Some(event));
+            if self.is_due() {
+                if let Some(event) = self.ready.pop_front() {
+                    return Poll::Ready(Some(event));
+                }
+                self.told = self.completion_tokens;
             }
             let Some(steps) = &mut self.steps else { return Poll::Ready(None) };
             match steps.poll_recv(context) {
@@ -121,7 +138,9 @@ impl Answer {
         let before = self.reader.splitter.phase();
         self.completion_tokens += 1;
         self.reasoning_tokens += usize::from(before == Cut::Reasoning);
-        self.ready.extend(self.reader.logprob(&drawn).map(Event::Logprob));
+        if let Some(logprob) = self.reader.logprob(&drawn) {
+            self.tell(Event::Logprob(logprob));
+        }
         let events = self.reader.read(drawn.id);
         if self.hear(events) {
             return;
@@ -178,13 +197,13 @@ impl Answer {
                     }
                 }
                 Event::ToolCall(ToolEvent::Ended { .. }) if !self.reader.parallel_calls => {
-                    self.ready.push_back(event);
+                    self.tell(event);
                     self.finish(Reason::ToolCalls);
                     return true;
                 }
                 event => {
                     self.flush();
-                    self.ready.push_back(event);
+                    self.tell(event);
                 }
             }
         }
@@ -199,15 +218,40 @@ impl Answer {
 
     fn push_text(&mut self, text: String) {
         if !text.is_empty() {
-            self.ready.push_back(Event::Text(text));
+            self.tell(Event::Text(text));
         }
+    }
+
+    /// Adds an event to those that are ready, as more of the last one where that waits for more.
+    fn tell(&mut self, event: Event) {
+        if self.interval > 1
+            && let Some(last) = self.ready.back_mut()
+        {
+            match (last, &event) {
+                (Event::Text(text), Event::Text(more)) | (Event::Reasoning(text), Event::Reasoning(more)) => {
+                    return text.push_str(more);
+                }
+                (
+                    Event::ToolCall(ToolEvent::Arguments { fragment, .. }),
+                    Event::ToolCall(ToolEvent::Arguments { fragment: more, .. }),
+                ) => return fragment.push_str(more),
+                // It may stand before more than it led to, and not between two parts of one.
+                (Event::Text(_) | Event::Reasoning(_) | Event::ToolCall(_), Event::Logprob(_)) => {
+                    let at = self.ready.len() - 1;
+                    return self.ready.insert(at, event);
+                }
+                _ => {}
+            }
+        }
+        self.ready.push_back(event);
     }
 
     /// Ends the answer and, by dropping the receiver, the job.
     fn finish(&mut self, reason: Reason) {
         self.steps = None;
         let Answer { completion_tokens, reasoning_tokens, .. } = *self;
-        self.ready.push_back(Event::Finished(Finished { reason, completion_tokens, reasoning_tokens }));
+        let rejected = self.reader.splitter.rejected();
+        self.tell(Event::Finished(Finished { reason, completion_tokens, reasoning_tokens, rejected }));
     }
 }
 

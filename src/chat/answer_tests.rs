@@ -69,7 +69,7 @@ fn check(stop: &[&str], bytes: &[u8], finish: Finish, expected: (&str, Reason, u
     let (expected, reason, completion_tokens) = expected;
     assert_eq!(
         (text.as_str(), finished),
-        (expected, Event::Finished(Finished { reason, completion_tokens, reasoning_tokens: 0 }))
+        (expected, Event::Finished(Finished { reason, completion_tokens, reasoning_tokens: 0, rejected: Vec::new() }))
     );
 }
 
@@ -97,7 +97,8 @@ fn a_stop_string_cancels_the_job() {
         Some(Event::Finished(Finished {
             reason: Reason::StopString("b".into()),
             completion_tokens: 2,
-            reasoning_tokens: 0
+            reasoning_tokens: 0,
+            rejected: Vec::new()
         }))
     );
     assert!(sender.is_closed());
@@ -122,7 +123,7 @@ fn an_engine_that_vanishes_fails_the_answer() {
     assert!(
         matches!(
             finished,
-            Event::Finished(Finished { reason: Reason::Failed(_), completion_tokens: 1, reasoning_tokens: 0 })
+            Event::Finished(Finished { reason: Reason::Failed(_), completion_tokens: 1, reasoning_tokens: 0, .. })
         ),
         "{finished:?}"
     );
@@ -234,4 +235,40 @@ fn answers_share_no_state() {
     };
     assert_eq!(collect(first, &mut one), ("one".to_owned(), "1".to_owned()));
     assert_eq!(collect(second, &mut two), (String::new(), "plain two <think> x".to_owned()));
+}
+
+/// Chunks of several tokens say what chunks of one do, the first of them at once.
+#[test]
+fn tokens_told_together() {
+    for interval in [1, 2, 5, 100] {
+        let (sender, mut answers) = events(&[]);
+        answers.set_interval(interval);
+        sender.send(Step::Started { cached: 2 }).unwrap();
+        send(&sender, b"abcdefgh");
+        sender.send(Step::Finished(Finish::Stop)).unwrap();
+        let mut texts = Vec::new();
+        while let Some(event) = next(&mut answers) {
+            texts.extend(match event {
+                Event::Text(text) => Some(text),
+                _ => None,
+            });
+        }
+        let mut expected: Vec<String> = vec!["a".into()];
+        expected.extend("bcdefgh".as_bytes().chunks(interval).map(|text| String::from_utf8(text.to_vec()).unwrap()));
+        assert_eq!(texts, expected);
+    }
+}
+
+#[test]
+fn undeclared_tools_are_told() {
+    let tool =
+        Tool { name: "f".into(), parameters: serde_json::json!({}), strict: false, definition: Default::default() };
+    let (sender, answers) = answer_to(&[], &[tool], true);
+    let text = "<tool_call>{\"name\": \"g\", \"arguments\": {}}</tool_call>";
+    sender.send(Step::Started { cached: 2 }).unwrap();
+    send(&sender, text.as_bytes());
+    sender.send(Step::Finished(Finish::Stop)).unwrap();
+    let (said, finished) = collect(answers);
+    let Event::Finished(Finished { reason, rejected, .. }) = finished else { panic!("{finished:?}") };
+    assert_eq!((said.as_str(), reason, rejected), (text, Reason::Stop, vec!["g".to_owned()]));
 }

@@ -1,9 +1,11 @@
 //! What a request guarantees about its answer, as a guide for the engine: a format, a call that must be made, arguments
 //! that must satisfy their schema, the most tokens to think.
 
+use serde_json::json;
+
 use super::{
     Cut, Error, Format, Model, Prompt, Request, Tool, ToolChoice,
-    dialect::Tags,
+    dialect::Turns,
     grammar::{self, AnswerGuide, Grammar, Thinking},
     tools::{self, Rules},
 };
@@ -14,6 +16,8 @@ const CALLS: usize = 8;
 
 /// Nothing, or what guides each of a request's answers.
 pub(super) struct Contract {
+    /// What the answer begins with, whatever the model says.
+    opening: String,
     thinking: Option<Thinking>,
     grammar: Option<Grammar>,
 }
@@ -23,24 +27,26 @@ pub(super) struct Contract {
 /// # Errors
 /// A format or a schema that cannot be held to, two that exclude each other, a call where the dialect has none.
 pub(super) fn of(request: &Request, prompt: &Prompt, model: &Model) -> Result<Contract, Error> {
-    let grammar = match source(request, model)? {
+    let source = source(request, model)?;
+    let grammar = match &source {
         Source::None => None,
         Source::Format => model.grammars().compile(&request.format)?,
-        Source::Calls(lark) => Some(model.grammars().lark(&lark).map_err(in_tools)?),
-        Source::Both(lark) => Some(model.grammars().lark(&lark)?),
+        Source::Calls(lark) => Some(model.grammars().lark(lark).map_err(in_tools)?),
+        Source::Both(lark) => Some(model.grammars().lark(lark)?),
     };
-    let thinking = thinking(request, prompt, model, grammar.is_some())?;
-    Ok(Contract { thinking, grammar })
+    let (opening, thinking) = thinking(request, prompt, model, &source)?;
+    Ok(Contract { opening, thinking, grammar })
 }
 
 impl Contract {
     /// For one answer; `None` where it is free.
     pub(super) fn guide(&self, model: &Model) -> Result<Option<Box<dyn Guide>>, Error> {
-        if self.thinking.is_none() && self.grammar.is_none() {
+        let Contract { opening, thinking, grammar } = self;
+        if opening.is_empty() && thinking.is_none() && grammar.is_none() {
             return Ok(None);
         }
-        let matcher = self.grammar.as_ref().map(Grammar::matcher);
-        let guide = AnswerGuide::new(model.tokenizer(), model.stop_tokens(), self.thinking.as_ref(), matcher)?;
+        let matcher = grammar.as_ref().map(Grammar::matcher);
+        let guide = AnswerGuide::new(model.tokenizer(), model.stop_tokens(), opening, thinking.as_ref(), matcher)?;
         Ok(Some(Box::new(guide)))
     }
 }
@@ -75,7 +81,11 @@ fn source(request: &Request, model: &Model) -> Result<Source, Error> {
             let calls = calls(tools, request, model)?;
             let answer = grammar::as_lark(format)?;
             let calls = calls.replacen("start:", "calls:", 1);
-            Ok(Source::Both(format!("start: calls | answer\nanswer: {answer}\n{calls}")))
+            let message = model.dialect().turns.map_or(String::new(), |turns| {
+                let special = |name: &str| model.tokenizer().special_id(name);
+                Rules::new(&special).literal(turns.text)
+            });
+            Ok(Source::Both(format!("start: calls | {message} answer\nanswer: {answer}\n{calls}")))
         }
     }
 }
@@ -85,7 +95,7 @@ fn calls(tools: &[Tool], request: &Request, model: &Model) -> Result<String, Err
     let format = format(model)?;
     let special = |name: &str| model.tokenizer().special_id(name);
     let mut rules = Rules::new(&special);
-    let call: Vec<String> = tools.iter().map(|tool| (format.grammar)(&mut rules, tool)).collect();
+    let call = each_call(tools, format, &mut rules, model)?;
     let envelope = &format.envelope;
     let more = match request.parallel_tool_calls {
         true => format!(" ({} call){{0,{}}}", rules.literal(envelope.between), CALLS - 1),
@@ -114,7 +124,7 @@ fn free_or_calls(tools: &[Tool], request: &Request, model: &Model) -> Result<Str
     rules.leave_out(mark);
     let envelope = &format.envelope;
     let open = rules.literal(envelope.open);
-    let call: Vec<String> = tools.iter().map(|tool| (format.grammar)(&mut rules, tool)).collect();
+    let call = each_call(tools, format, &mut rules, model)?;
     if !rules.left_out() {
         return Err(unheld());
     }
@@ -129,6 +139,44 @@ fn free_or_calls(tools: &[Tool], request: &Request, model: &Model) -> Result<Str
     ))
 }
 
+/// The rules of a call of each tool.
+///
+/// # Errors
+/// A schema that JSON's grammar cannot hold to, or the format's notation.
+fn each_call(tools: &[Tool], format: &tools::Format, rules: &mut Rules, model: &Model) -> Result<Vec<String>, Error> {
+    let call = |tool: &Tool| {
+        let tool = &with_object(tool)?;
+        model.grammars().compile(&Format::JsonSchema(tool.parameters.clone())).map_err(|error| of_tool(error, tool))?;
+        let call = (format.grammar)(rules, tool);
+        match rules.refused() {
+            Some(why) => {
+                let error = Error::Request { field: "tools", message: why.to_owned() };
+                Err(of_tool(error, tool))
+            }
+            None => Ok(call),
+        }
+    };
+    tools.iter().map(call).collect()
+}
+
+/// The tool whose schema says that arguments are an object, and that there are none where it says nothing.
+fn with_object(tool: &Tool) -> Result<Tool, Error> {
+    let mut tool = tool.clone();
+    let is_empty = tool.parameters.as_object().is_none_or(serde_json::Map::is_empty);
+    if is_empty {
+        tool.parameters = json!({"type": "object", "properties": {}, "additionalProperties": false});
+    }
+    match tool.parameters.get("type") {
+        None => tool.parameters["type"] = json!("object"),
+        Some(own) if own == "object" => {}
+        Some(_) => {
+            let message = "arguments are an object; set \"type\" to \"object\"".to_owned();
+            return Err(of_tool(Error::Request { field: "tools", message }, &tool));
+        }
+    }
+    Ok(tool)
+}
+
 fn format(model: &Model) -> Result<&'static tools::Format, Error> {
     let none = || {
         let message = format!("the model's dialect ({}) has no way to call tools", model.dialect().name);
@@ -137,21 +185,41 @@ fn format(model: &Model) -> Result<&'static tools::Format, Error> {
     model.dialect().tools.first().copied().ok_or_else(none)
 }
 
-/// The same error, of the tools.
-fn in_tools(error: Error) -> Error {
+/// The same error, of this tool.
+fn of_tool(error: Error, tool: &Tool) -> Error {
     match error {
         Error::Request { message, .. } => {
-            let message = format!("a tool's parameters cannot be held to: {message}");
+            let message = format!("the parameters of {:?} cannot be held to: {message}", tool.name);
             Error::Request { field: "tools", message }
         }
         other => other,
     }
 }
 
-/// How the answer's thought is guided: where it ends, so that a grammar holds only behind it, and when it must.
-fn thinking(request: &Request, prompt: &Prompt, model: &Model, held: bool) -> Result<Option<Thinking>, Error> {
-    let Some(Tags { open, close, .. }) = model.dialect().reasoning.as_ref().filter(|_| thinks(prompt, model)) else {
-        return no_thoughts(request).map(|()| None);
+/// The same error, of the tools together.
+fn in_tools(error: Error) -> Error {
+    match error {
+        Error::Request { message, .. } => {
+            let message = format!("the tools' parameters cannot be held to together: {message}");
+            Error::Request { field: "tools", message }
+        }
+        other => other,
+    }
+}
+
+/// What the answer begins with, and how its thought is guided: where it ends, so that a grammar holds only behind it,
+/// and when it must.
+fn thinking(
+    request: &Request,
+    prompt: &Prompt,
+    model: &Model,
+    source: &Source,
+) -> Result<(String, Option<Thinking>), Error> {
+    let turns = model.dialect().turns;
+    let tags = model.dialect().reasoning.as_ref().filter(|_| thinks(prompt, model));
+    let Some((tags, mark)) = tags.and_then(|tags| Some((tags, turns.map_or(*tags.close.first()?, |turns| turns.end))))
+    else {
+        return no_thoughts(request).map(|()| (text(request, prompt, model, source), None));
     };
     let begun = prompt.starts == Cut::Reasoning;
     let budget = match request.thinking.enabled {
@@ -159,18 +227,42 @@ fn thinking(request: &Request, prompt: &Prompt, model: &Model, held: bool) -> Re
         Some(false) if begun => Some(0),
         _ => request.thinking.budget,
     };
-    if !held && budget.is_none() {
-        return Ok(None);
+    if matches!(source, Source::None) && budget.is_none() {
+        return Ok((text(request, prompt, model, source), None));
     }
     // A model that begins its thoughts itself is made to, so that nobody has to guess whether it will.
-    let begins = !begun && !prompt.ends_thought && request.thinking.enabled != Some(false);
+    let begins = !begun && !prompt.ends_thought && !prompt.begins_text && request.thinking.enabled != Some(false);
     if !begun && !begins {
-        return Ok(None);
+        return Ok((text(request, prompt, model, source), None));
     }
-    let mark = close.first().copied().unwrap_or_default().to_owned();
-    let opening = if begins { format!("{}\n", open[0]) } else { String::new() };
-    let closing = format!("\n{mark}\n\n");
-    Ok(Some(Thinking { opening, mark, closing, budget }))
+    let open = tags.open[0];
+    let (opening, closing) = match turns {
+        None => (format!("{open}\n"), format!("\n{mark}\n\n")),
+        Some(Turns { begin, text, .. }) => {
+            let next = if may_call(request, source) { begin.to_owned() } else { format!("{begin}{text}") };
+            (open.to_owned(), format!("{mark}{next}"))
+        }
+    };
+    let opening = if begins { opening } else { String::new() };
+    Ok((opening, Some(Thinking { mark: mark.to_owned(), closing, budget })))
+}
+
+/// Whether what follows a thought may be a call, so that the model or the grammar says whether it is text.
+fn may_call(request: &Request, source: &Source) -> bool {
+    match source {
+        Source::None => !request.callable().is_empty(),
+        Source::Format => false,
+        Source::Calls(_) | Source::Both(_) => true,
+    }
+}
+
+/// What makes an answer without a thought text, where it must be and nothing else says so.
+fn text(request: &Request, prompt: &Prompt, model: &Model, source: &Source) -> String {
+    let is_wanted = matches!(source, Source::Format) || request.thinking.enabled == Some(false);
+    match model.dialect().turns {
+        Some(turns) if is_wanted && !prompt.begins_text && !may_call(request, source) => turns.text.to_owned(),
+        _ => String::new(),
+    }
 }
 
 /// Whether the model thinks at all, as far as its template and this prompt tell.

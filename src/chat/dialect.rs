@@ -30,6 +30,20 @@ pub struct Dialect {
     pub tools: &'static [&'static Format],
     /// What ids its template takes for calls.
     pub call_ids: CallIds,
+    /// Where thoughts, calls and text are messages of their own.
+    pub turns: Option<Turns>,
+}
+
+/// How an answer goes from one of its messages to the next, for an answer that is held to something: a model that is
+/// free to writes it by itself.
+#[derive(Debug, Clone, Copy)]
+pub struct Turns {
+    /// Ends a thought.
+    pub end: &'static str,
+    /// Begins the next message; the prompt's end has begun the first.
+    pub begin: &'static str,
+    /// Makes it text.
+    pub text: &'static str,
 }
 
 /// What a call's id looks like.

@@ -54,6 +54,8 @@ pub struct Finished {
     pub completion_tokens: usize,
     /// Of the completion's, those of thoughts.
     pub reasoning_tokens: usize,
+    /// Tools that the model called and that nobody declared. What it wrote is text.
+    pub rejected: Vec<String>,
 }
 
 /// Why an answer ended.

@@ -1,11 +1,12 @@
 //! A model that answers: requests become jobs for the engine, and the engine's steps become events.
 
-use std::sync::Arc;
+use std::{borrow::Cow, sync::Arc};
 
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 use super::{
-    Answers, Cut, DIALECTS, Decoder, Dialect, Error, Overrides, Request, Splitter, Template, Tokenizer,
+    Answers, Cut, DIALECTS, Decoder, Dialect, Error, Message, Overrides, Request, Role, Splitter, Template, Thinking,
+    Tokenizer,
     answer::{Answer, Reader},
     contract::{self, Contract},
     grammar::Grammars,
@@ -23,6 +24,7 @@ pub struct Model {
     template: Option<Template>,
     dialect: &'static Dialect,
     defaults: Overrides,
+    thinking: Thinking,
     stop_tokens: Vec<u32>,
     grammars: Grammars,
     breakers: sampling::Breakers,
@@ -38,6 +40,8 @@ pub struct Prompt {
     pub starts: Cut,
     /// Whether the prompt's end has closed a thought, so that the answer will have none.
     pub ends_thought: bool,
+    /// Whether the prompt's end has begun the answer's text, where that is a message of its own.
+    pub begins_text: bool,
 }
 
 impl Model {
@@ -51,8 +55,10 @@ impl Model {
     ) -> Model {
         let tokenizer = Arc::new(tokenizer);
         let grammars = Grammars::new(Arc::clone(&tokenizer), stop_tokens.clone());
-        let (dialect, breakers) = (&DIALECTS[0], sampling::Breakers::default());
-        Model { tokenizer, template, dialect, defaults, stop_tokens, grammars, breakers, engine }
+        let dialect = DIALECTS.last().expect("a table without the dialect auto is a bug");
+        let breakers = sampling::Breakers::default();
+        let thinking = Thinking::default();
+        Model { tokenizer, template, dialect, defaults, thinking, stop_tokens, grammars, breakers, engine }
     }
 
     /// Reads and writes answers in this dialect.
@@ -67,6 +73,7 @@ impl Model {
 
     /// Starts the answers. Renders, tokenises and compiles grammars on the calling thread, which takes milliseconds.
     pub fn generate(&self, request: &Request) -> Result<Answers, Error> {
+        let request = &self.with_thinking(request);
         let prompt = self.prompt(request)?;
         let sampling = sampling::resolve(&request.sampling, &self.defaults, &self.tokenizer, &self.breakers)?;
         let contract = contract::of(request, &prompt, self)?;
@@ -77,6 +84,29 @@ impl Model {
         });
         // Where one cannot be queued the others are dropped, and that cancels them.
         answers.collect::<Result<Vec<Answer>, Error>>().map(Answers::new)
+    }
+
+    /// Thinks this much where a request says nothing of it.
+    ///
+    /// # Errors
+    /// The model cannot.
+    pub fn think(&mut self, thinking: Thinking) -> Result<(), Error> {
+        let messages = vec![Message::new(Role::User, "Hello")];
+        let sample = Request { messages, thinking: thinking.clone(), ..Request::default() };
+        if thinking != Thinking::default() {
+            contract::of(&sample, &self.prompt(&sample)?, self)?;
+        }
+        self.thinking = thinking;
+        Ok(())
+    }
+
+    /// The request with the model's own wishes about thoughts where it has none.
+    fn with_thinking<'r>(&self, request: &'r Request) -> Cow<'r, Request> {
+        let is_silent = request.thinking == Thinking::default() && request.template_variables.is_empty();
+        match is_silent && self.thinking != Thinking::default() {
+            true => Cow::Owned(Request { thinking: self.thinking.clone(), ..request.clone() }),
+            false => Cow::Borrowed(request),
+        }
     }
 
     /// Adds defaults for what the checkpoint leaves open.
@@ -114,7 +144,9 @@ impl Model {
             Some(last) if self.dialect.leaves_open(&last.content) => Cut::Reasoning,
             _ => self.dialect.starts_in(&rendered.text),
         };
-        Ok(Prompt { tokens, starts, ends_thought })
+        let begins_text = request.continue_final
+            || self.dialect.turns.is_some_and(|turns| rendered.text.trim_end().ends_with(turns.text.trim_end()));
+        Ok(Prompt { tokens, starts, ends_thought, begins_text })
     }
 
     fn submit(

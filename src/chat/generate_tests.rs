@@ -276,36 +276,110 @@ fn several_answers() {
     assert_eq!((seed(5, 0), seed(5, 1) == seed(5, 2)), (5, false));
 }
 
-/// Whatever the model draws, a call that must be made is made, in every family's own form, and read again.
-#[test]
-fn every_dialect_makes_the_call_it_must() {
+/// Two tools, one of whose calls must be made.
+fn must_call(content: &str) -> Request {
     let parameters = serde_json::json!({"type": "object", "properties": {"x": {"enum": ["a", "b"]},
         "on": {"type": "boolean"}}, "required": ["x", "on"], "additionalProperties": false});
     let tool = |name: &str| Tool { parameters: parameters.clone(), ..tool(name, false) };
+    Request {
+        tools: vec![tool("get_weather"), tool("now")],
+        tool_choice: ToolChoice::Required,
+        max_tokens: Some(3000),
+        ..ask(content)
+    }
+}
+
+fn check_called(dialect: &Dialect, (text, calls, reason): Said, parallel: bool) {
+    let name = dialect.name;
+    assert_eq!((text.as_str(), reason), ("", Reason::ToolCalls), "{name}: {calls:?}");
+    assert!(!calls.is_empty() && (parallel || calls.len() == 1), "{name}: {calls:?}");
+    for (called, arguments) in calls {
+        assert!(["get_weather", "now"].contains(&called.as_str()), "{name}: {called}");
+        let arguments: serde_json::Value = serde_json::from_str(&arguments).unwrap();
+        let x = arguments["x"].as_str().unwrap_or_default();
+        assert!(["a", "b"].contains(&x) && arguments["on"].is_boolean(), "{name}: {arguments}");
+    }
+}
+
+/// Whatever the model draws, a call that must be made is made, in every family's own form, and read again.
+#[test]
+fn every_dialect_makes_the_call_it_must() {
     let mut model = hashing();
     for dialect in DIALECTS {
         model.speak(dialect);
         for (content, parallel) in [("a", false), ("b", true), ("c", false)] {
-            let request = Request {
-                tools: vec![tool("get_weather"), tool("now")],
-                tool_choice: ToolChoice::Required,
-                parallel_tool_calls: parallel,
-                thinking: Thinking { enabled: Some(false), ..Thinking::default() },
-                max_tokens: Some(3000),
-                ..ask(content)
-            };
-            let (text, calls, reason) = answers(&model, &request).remove(0);
-            let name = dialect.name;
-            assert_eq!((text.as_str(), reason), ("", Reason::ToolCalls), "{name}: {calls:?}");
-            assert!(!calls.is_empty() && (parallel || calls.len() == 1), "{name}: {calls:?}");
-            for (called, arguments) in calls {
-                assert!(["get_weather", "now"].contains(&called.as_str()), "{name}: {called}");
-                let arguments: serde_json::Value = serde_json::from_str(&arguments).unwrap();
-                let x = arguments["x"].as_str().unwrap_or_default();
-                assert!(["a", "b"].contains(&x) && arguments["on"].is_boolean(), "{name}: {arguments}");
+            let thinking = Thinking { enabled: Some(false), ..Thinking::default() };
+            let request = Request { parallel_tool_calls: parallel, thinking, ..must_call(content) };
+            check_called(dialect, answers(&model, &request).remove(0), parallel);
+        }
+    }
+}
+
+/// The same after a thought, which is cut at its budget; and an answer of a format, after a thought and without one.
+#[test]
+fn every_dialect_thinks_and_then_keeps_its_word() {
+    for dialect in DIALECTS {
+        let Some(tags) = dialect.reasoning.as_ref().filter(|tags| !tags.close.is_empty()) else { continue };
+        let mut model = hashing();
+        let template = format!("{{# {} #}}{{{{ messages[0].content }}}}", tags.open[0]);
+        model.template = Some(Template::new(template, None, None).unwrap());
+        model.speak(dialect);
+        for content in ["a", "b", "c"] {
+            let thinking = Thinking { enabled: Some(true), budget: Some(5), ..Thinking::default() };
+            let request = Request { thinking, ..must_call(content) };
+            check_called(dialect, answers(&model, &request).remove(0), false);
+            for enabled in [true, false] {
+                let thinking = Thinking { enabled: Some(enabled), budget: enabled.then_some(5), ..Thinking::default() };
+                let format = Format::Choice(vec!["yes".into(), "no".into()]);
+                let request = Request { format, thinking, max_tokens: Some(300), ..ask(content) };
+                let (text, calls, reason) = answers(&model, &request).remove(0);
+                assert!(text == "yes" || text == "no", "{}: {text:?}", dialect.name);
+                assert_eq!((calls.len(), reason), (0, Reason::Stop), "{}", dialect.name);
             }
         }
     }
+}
+
+/// gpt-oss begins a new message after its thought, which is a call as well as an answer.
+#[test]
+fn a_thought_of_harmony_leads_to_either() {
+    let mut model = hashing();
+    let template = "{# <|channel|>analysis<|message|> #}{{ messages[0].content }}<|start|>assistant";
+    model.template = Some(Template::new(template.to_owned(), None, None).unwrap());
+    model.speak(DIALECTS.iter().find(|dialect| dialect.name == "harmony").unwrap());
+    let check = |request: &Request, said: &str, expected: bool| {
+        let prompt = model.prompt(request).unwrap();
+        let mut guide = contract::of(request, &prompt, &model).unwrap().guide(&model).unwrap().unwrap();
+        let (mut taken, mut fits) = (Vec::new(), true);
+        for token in model.tokenizer.encode(said, false).unwrap() {
+            fits &= match guide.advise(&taken).unwrap() {
+                Advice::Mask(mask) => mask.contains(token),
+                Advice::Force(forced) => forced[0] == token,
+                Advice::End => false,
+                Advice::Free => true,
+            };
+            if !fits {
+                break;
+            }
+            taken = vec![token];
+        }
+        assert_eq!(fits, expected, "{said}");
+    };
+    const THOUGHT: &str = "<|channel|>analysis<|message|>so<|end|><|start|>assistant";
+    let must = must_call("hi");
+    let call = "<|channel|>commentary to=functions.now<|message|>{\"x\": \"a\", \"on\": true}<|call|>";
+    check(&must, &format!("{THOUGHT}{call}"), true);
+    check(&must, &format!("{THOUGHT}<|channel|>final<|message|>No"), false);
+    let format = Format::Choice(vec!["yes".into()]);
+    let either = Request { tool_choice: ToolChoice::Auto, format: format.clone(), ..must };
+    check(&either, &format!("{THOUGHT}{call}"), true);
+    check(&either, &format!("{THOUGHT}<|channel|>final<|message|>yes"), true);
+    check(&either, &format!("{THOUGHT}yes"), false);
+    let answer = Request { format, ..ask("hi") };
+    check(&answer, &format!("{THOUGHT}<|channel|>final<|message|>yes"), true);
+    check(&answer, &format!("{THOUGHT}{call}"), false);
+    let unthinking = Request { thinking: Thinking { enabled: Some(false), ..Thinking::default() }, ..answer };
+    check(&unthinking, "<|channel|>final<|message|>yes", true);
 }
 
 #[test]

@@ -31,7 +31,7 @@ mod tools;
 mod vocabulary;
 
 pub use answer::Answers;
-pub use dialect::{DIALECTS, Dialect, Names, Tags};
+pub use dialect::{DIALECTS, Dialect, Names, Tags, Turns};
 pub use error::Error;
 pub use event::{Cut, Event, Finished, Logprob, Reason, TokenLogprob, ToolEvent};
 pub use generate::{Model, Prompt};

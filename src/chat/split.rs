@@ -33,6 +33,7 @@ pub enum Piece<'a> {
 pub struct Splitter {
     input: Input,
     output: Output,
+    calls: Calls,
     program: Option<Program>,
     stop_tokens: &'static [&'static str],
 }
@@ -75,9 +76,10 @@ impl Splitter {
     ) -> Splitter {
         let (input, output) = (Input::new(special_marks), Output::new(starts, ids, dialect.call_ids));
         let calls = Calls::new(tools, output.clone());
-        let answer = Answer { input: input.clone(), output: output.clone(), calls, dialect, style: &PLAIN };
+        let answer =
+            Answer { input: input.clone(), output: output.clone(), calls: calls.clone(), dialect, style: &PLAIN };
         let program = (dialect.program)(answer);
-        Splitter { input, output, program: Some(program), stop_tokens: dialect.stop_tokens }
+        Splitter { input, output, calls, program: Some(program), stop_tokens: dialect.stop_tokens }
     }
 
     /// The events that this piece makes certain.
@@ -122,6 +124,11 @@ impl Splitter {
     /// How many calls have begun.
     pub fn calls(&self) -> usize {
         self.output.calls()
+    }
+
+    /// The tools that were called and that nobody declared.
+    pub fn rejected(&self) -> Vec<String> {
+        self.calls.rejected()
     }
 
     fn run(&mut self) {
@@ -305,14 +312,15 @@ impl Answer {
     }
 
     /// Tries these formats one after the other. Where none of them reads a call, nothing was taken.
-    async fn try_calls(&self, formats: Vec<(&'static Format, usize)>, skip_space: bool) -> bool {
+    async fn try_calls(&self, formats: Vec<(&'static Format, usize)>, is_bare: bool) -> bool {
         let before = self.output.calls();
         for (format, opened_by) in formats {
             self.input.pin();
-            if skip_space {
+            if is_bare {
                 self.input.skip_space().await;
             }
-            let region = Region::new(self.input.clone(), opened_by, self.calls.clone());
+            let (input, calls) = (self.input.clone(), self.calls.clone());
+            let region = if is_bare { Region::bare(input, calls) } else { Region::marked(input, opened_by, calls) };
             let read = (format.parse)(region).await;
             if read.is_err() {
                 self.give_up(before).await;

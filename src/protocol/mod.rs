@@ -35,6 +35,8 @@ pub struct Whole {
     pub usage: Usage,
     /// `None` until the answer has ended.
     pub reason: Option<Reason>,
+    /// Undeclared tools that were called.
+    pub rejected: Vec<String>,
 }
 
 /// A call of a tool in full.
@@ -73,7 +75,7 @@ impl Whole {
             }
             Event::ToolCall(ToolEvent::Ended { .. }) => {}
             Event::Logprob(logprob) => self.logprobs.push(logprob),
-            Event::Finished(finished) => self.reason = Some(finished.reason),
+            Event::Finished(finished) => (self.reason, self.rejected) = (Some(finished.reason), finished.rejected),
         }
     }
 }

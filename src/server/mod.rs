@@ -40,11 +40,14 @@ pub struct Config {
     pub grace: Duration,
     /// A stream that has nothing to say for this long sends a sign of life.
     pub keep_alive: Duration,
+    /// Tokens that a chunk of a stream has; the first is sent at once.
+    pub stream_interval: usize,
 }
 
 impl Default for Config {
     fn default() -> Config {
-        Config { max_body: 32_000_000, grace: Duration::from_secs(30), keep_alive: Duration::from_secs(15) }
+        let (grace, keep_alive) = (Duration::from_secs(30), Duration::from_secs(15));
+        Config { max_body: 32_000_000, grace, keep_alive, stream_interval: 1 }
     }
 }
 

@@ -1,6 +1,6 @@
 //! All dialects, the more specific before the more general.
 
-use super::{CallIds, Dialect, Tags, tagged};
+use super::{CallIds, Dialect, Tags, Turns, tagged};
 use crate::chat::{
     split::{Answer, Style},
     tools,
@@ -19,6 +19,7 @@ pub(super) const MARKS: Dialect = Dialect {
     reasoning: None,
     tools: &[],
     call_ids: CallIds::Long,
+    turns: None,
 };
 
 static GRANITE: Style = Style { reopens: false, drops: &["<response>", "</response>"], ends: &[] };
@@ -69,6 +70,7 @@ pub const DIALECTS: &[Dialect] = &[
             calls_inside: false,
         }),
         tools: &[&tools::HARMONY],
+        turns: Some(Turns { end: "<|end|>", begin: "<|start|>assistant", text: "<|channel|>final<|message|>" }),
         ..MARKS
     },
     Dialect {
@@ -242,6 +244,7 @@ pub const DIALECTS: &[Dialect] = &[
         program: |answer| answer.styled(&SOLAR).by_marks(),
         reasoning: Some(Tags { open: &["<|think|>"], close: &["<|end|>"], always: false, calls_inside: false }),
         tools: &[&tools::SOLAR],
+        turns: Some(Turns { end: "<|end|>", begin: "<|begin|>assistant", text: "<|content|>" }),
         ..MARKS
     },
     Dialect {

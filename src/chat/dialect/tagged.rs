@@ -1,7 +1,7 @@
 //! Dialects whose calls are tags, or notations of their own.
 
 use super::{
-    Dialect, Tags,
+    Dialect, Tags, Turns,
     table::{self, THINK},
 };
 use crate::chat::{
@@ -225,6 +225,7 @@ pub(super) const MUSE: Dialect = Dialect {
     program: |answer| answer.by_messages(&MUSE_MESSAGES),
     reasoning: thoughts(&[" to=self<|message|>"], &["<|eom|><|start|>assistant to=user<|message|>"]),
     tools: &[&tools::MUSE],
+    turns: Some(Turns { end: "<|eom|>", begin: "<|start|>assistant", text: " to=user<|message|>" }),
     ..MARKS
 };
 
@@ -236,6 +237,7 @@ pub(super) const INKLING: Dialect = Dialect {
     program: |answer| answer.by_messages(&INKLING_MESSAGES),
     reasoning: thoughts(&["<|content_thinking|>"], &["<|end_message|><|message_model|><|content_text|>"]),
     tools: &[&tools::INKLING],
+    turns: Some(Turns { end: "<|end_message|>", begin: "<|message_model|>", text: "<|content_text|>" }),
     ..MARKS
 };
 
@@ -247,6 +249,7 @@ pub(super) const KIMI_K3: Dialect = Dialect {
     program: |answer| answer.styled(&KIMI_STYLE).by_marks(),
     reasoning: thoughts(&["<|open|>think<|sep|>"], &["<|close|>think<|sep|>"]),
     tools: &[&tools::KIMI_K3],
+    turns: Some(Turns { end: "<|close|>think<|sep|>", begin: "", text: "<|open|>response<|sep|>" }),
     ..MARKS
 };
 

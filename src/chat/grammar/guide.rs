@@ -8,11 +8,9 @@ use llguidance::Matcher;
 use crate::chat::{Error, Tokenizer};
 use crate::engine::{Advice, Guide, TokenSet};
 
-/// How a thought begins and ends.
+/// How a thought ends.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(in crate::chat) struct Thinking {
-    /// What is written at the answer's start to begin the thought; empty where the prompt has begun it.
-    pub opening: String,
     /// The thought ends with the first of these marks, whether one token or several spell it.
     pub mark: String,
     /// What is written to end a thought that has used up its budget; contains the mark. What it has after the mark is
@@ -44,15 +42,17 @@ struct Thought {
 }
 
 impl AnswerGuide {
-    /// A guide through this thought, if the model thinks, and this grammar, if there is one.
+    /// A guide that writes the opening, and then leads through this thought, if the model thinks, and this grammar, if
+    /// there is one.
     pub(in crate::chat) fn new(
         tokenizer: &Arc<Tokenizer>,
         stop_tokens: &[u32],
+        opening: &str,
         thinking: Option<&Thinking>,
         matcher: Option<Matcher>,
     ) -> Result<AnswerGuide, Error> {
         let tokenizer = Arc::clone(tokenizer);
-        let (mut thought, mut forced) = (None, VecDeque::new());
+        let (mut thought, forced) = (None, tokenizer.encode(opening, false)?.into());
         if let Some(thinking) = thinking {
             let Some((_, after)) = thinking.closing.split_once(&thinking.mark).filter(|_| !thinking.mark.is_empty())
             else {
@@ -60,7 +60,6 @@ impl AnswerGuide {
                 return Err(Error::Internal(text));
             };
             let unended = || (0..tokenizer.vocab_size() as u32).filter(|id| !stop_tokens.contains(id)).collect();
-            forced = tokenizer.encode(&thinking.opening, false)?.into();
             thought = Some(Thought {
                 mark: thinking.mark.clone().into_bytes(),
                 tail: Vec::new(),

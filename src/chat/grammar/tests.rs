@@ -61,7 +61,7 @@ impl Bench {
     }
 
     pub fn guide(&self, grammar: &Grammar) -> AnswerGuide {
-        AnswerGuide::new(&self.tokenizer, &self.stop_tokens, None, Some(grammar.matcher())).unwrap()
+        AnswerGuide::new(&self.tokenizer, &self.stop_tokens, "", None, Some(grammar.matcher())).unwrap()
     }
 
     /// Whether the grammar lets an answer be this text: token by token, as the engine would ask. `each` hears of every

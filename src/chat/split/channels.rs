@@ -68,8 +68,8 @@ impl Answer {
     /// A message, and what follows it up to the next mark.
     async fn message_of(&self, header: Header) -> Option<&'static str> {
         let phase = if header.channel == "analysis" { Cut::Reasoning } else { Cut::Text };
-        let region = Region::new(self.input.clone(), 0, self.calls.clone());
-        match header.recipient.filter(|name| region.declares(name)) {
+        let region = Region::marked(self.input.clone(), 0, self.calls.clone());
+        match header.recipient.filter(|name| region.may_call(name)) {
             Some(name) => {
                 self.input.pin();
                 if harmony::message(&region, &name, ENDS).await.is_err() {

@@ -23,7 +23,7 @@ fn parse(region: Region) -> Parsing {
         let input = &region.input;
         while input.eat(OPEN).await {}
         let name = input.word(|char| !char.is_whitespace() && !"{<>".contains(char), NAME).await.ok_or(NotACall)?;
-        if !region.declares(&name) || !input.eat("\n").await {
+        if !region.may_call(&name) || !input.eat("\n").await {
             return Err(NotACall);
         }
         harmony::message(&region, &name, &["<|eot_id|>", "<|eom_id|>"]).await

@@ -20,7 +20,7 @@ fn parse(region: Region) -> Parsing {
     Box::pin(async move {
         let input = &region.input;
         let name = input.word(|char| char != '<' && !char.is_whitespace(), NAME).await.ok_or(NotACall)?;
-        if !region.declares(&name) || input.text_until(&["<|message|>"]).await.is_none() {
+        if !region.may_call(&name) || input.text_until(&["<|message|>"]).await.is_none() {
             return Err(NotACall);
         }
         message(&region, &name, &["<|call|>", "<|end|>", "<|start|>"]).await?;

@@ -54,7 +54,7 @@ pub(super) async fn call(region: &Region) -> Result<(), NotACall> {
         }
         match key.as_str() {
             key if NAMES.contains(&key) && name.is_none() => {
-                name = Some(string(region).await?).filter(|name| region.declares(name));
+                name = Some(string(region).await?).filter(|name| region.may_call(name));
                 if name.is_none() {
                     return Err(NotACall);
                 }

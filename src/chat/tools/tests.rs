@@ -287,6 +287,7 @@ fn dialect(format: &'static Format) -> &'static Dialect {
         reasoning: None,
         tools,
         call_ids: CallIds::Long,
+        turns: None,
     }))
 }
 

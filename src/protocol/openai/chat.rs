@@ -81,8 +81,8 @@ impl Reply {
     }
 
     /// The end of one answer, and of the stream if it is the last.
-    fn finish(&mut self, answer: usize, reason: Reason) -> String {
-        let mut frames = match Finish::of(&reason) {
+    fn finish(&mut self, answer: usize, reason: Reason, rejected: Vec<String>) -> String {
+        let mut frames = match Finish::of(&reason, rejected) {
             Ok(finish) => self.chunk(answer, Delta::default(), finish),
             Err(refusal) => {
                 self.open = 0;
@@ -123,7 +123,7 @@ impl protocol::Reply for Reply {
                 }
                 return String::new();
             }
-            Event::Finished(finished) => return self.finish(answer, finished.reason),
+            Event::Finished(finished) => return self.finish(answer, finished.reason, finished.rejected),
         }
         self.chunk(answer, delta, Finish::default())
     }
@@ -132,7 +132,7 @@ impl protocol::Reply for Reply {
         let unfinished = || Refusal::new(Kind::Internal, "the answer ended without a reason");
         let mut choices = Vec::with_capacity(answers.len());
         for (index, answer) in answers.iter().enumerate() {
-            let finish = Finish::of(answer.reason.as_ref().ok_or_else(unfinished)?)?;
+            let finish = Finish::of(answer.reason.as_ref().ok_or_else(unfinished)?, answer.rejected.clone())?;
             let logprobs = self.logprobs.is_some().then(|| Logprobs::of(&answer.logprobs));
             let message = Message::of(answer);
             let Finish { reason: finish_reason, details: finish_details } = finish;

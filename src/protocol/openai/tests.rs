@@ -240,7 +240,7 @@ fn events(reason: Reason) -> Vec<Event> {
         Event::Started { prompt_tokens: 5, cached_tokens: 4 },
         Event::Text("H\n".to_owned()),
         Event::Text("é".to_owned()),
-        Event::Finished(Finished { reason, completion_tokens: 3, reasoning_tokens: 0 }),
+        Event::Finished(Finished { reason, completion_tokens: 3, reasoning_tokens: 0, rejected: Vec::new() }),
     ]
 }
 

@@ -194,7 +194,7 @@ fn events() -> Vec<Event> {
     ];
     events.extend([call(0), call(1)].concat());
     let reason = Reason::ToolCalls;
-    events.push(Event::Finished(Finished { reason, completion_tokens: 9, reasoning_tokens: 2 }));
+    events.push(Event::Finished(Finished { reason, completion_tokens: 9, reasoning_tokens: 2, rejected: Vec::new() }));
     events
 }
 
@@ -269,16 +269,21 @@ fn streamed_or_not() {
 
 #[test]
 fn a_cut_is_told() {
-    let whole = |reason: Reason| {
-        let finished = Finished { reason, completion_tokens: 1, reasoning_tokens: 0 };
+    let whole = |reason: Reason, rejected: &[&str]| {
+        let rejected = rejected.iter().map(|name| (*name).to_owned()).collect();
+        let finished = Finished { reason, completion_tokens: 1, reasoning_tokens: 0, rejected };
         let mut whole = Whole::default();
         whole.add(Event::Finished(finished));
         let body = with(json!({})).expect("a request").reply("m").body(vec![whole]).expect("a body");
         let body: Value = serde_json::from_str(&body).expect("JSON");
         (body["choices"][0]["finish_reason"].clone(), body["choices"][0]["finish_details"].clone())
     };
-    assert_eq!(whole(Reason::Length(Cut::Reasoning)), (json!("length"), json!({"type": "length", "in": "reasoning"})));
-    assert_eq!(whole(Reason::Loop(Cut::Text)), (json!("length"), json!({"type": "loop", "in": "text"})));
-    assert_eq!(whole(Reason::StopString("x".into())), (json!("stop"), json!({"type": "stop", "stop": "x"})));
-    assert_eq!(whole(Reason::Stop), (json!("stop"), Value::Null));
+    assert_eq!(whole(Reason::Stop, &["g"]), (json!("stop"), json!({"type": "stop", "rejected_calls": ["g"]})));
+    assert_eq!(
+        whole(Reason::Length(Cut::Reasoning), &[]),
+        (json!("length"), json!({"type": "length", "in": "reasoning"}))
+    );
+    assert_eq!(whole(Reason::Loop(Cut::Text), &[]), (json!("length"), json!({"type": "loop", "in": "text"})));
+    assert_eq!(whole(Reason::StopString("x".into()), &[]), (json!("stop"), json!({"type": "stop", "stop": "x"})));
+    assert_eq!(whole(Reason::Stop, &[]), (json!("stop"), Value::Null));
 }

@@ -154,18 +154,30 @@ pub(super) struct Details {
     /// The stop string that was met.
     #[serde(skip_serializing_if = "Option::is_none")]
     stop: Option<String>,
+    /// Tools that the model called and that the request does not have. The calls are in the text.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    rejected_calls: Vec<String>,
 }
 
 impl Finish {
     /// # Errors
     /// The answer failed.
-    pub(super) fn of(reason: &Reason) -> Result<Finish, Refusal> {
-        let cut = |kind, cut: &Cut| Details { r#type: kind, within: Some(within(*cut)), stop: None };
+    pub(super) fn of(reason: &Reason, rejected_calls: Vec<String>) -> Result<Finish, Refusal> {
+        let mut finish = Finish::of_reason(reason)?;
+        if !rejected_calls.is_empty() {
+            let own = finish.details.take();
+            let own = own.unwrap_or(Details { r#type: "stop", within: None, stop: None, rejected_calls: Vec::new() });
+            finish.details = Some(Details { rejected_calls, ..own });
+        }
+        Ok(finish)
+    }
+
+    fn of_reason(reason: &Reason) -> Result<Finish, Refusal> {
+        let details = |kind, within, stop| Details { r#type: kind, within, stop, rejected_calls: Vec::new() };
+        let cut = |kind, cut: &Cut| details(kind, Some(within(*cut)), None);
         let (reason, details) = match reason {
             Reason::Stop => ("stop", None),
-            Reason::StopString(string) => {
-                ("stop", Some(Details { r#type: "stop", within: None, stop: Some(string.clone()) }))
-            }
+            Reason::StopString(string) => ("stop", Some(details("stop", None, Some(string.clone())))),
             Reason::ToolCalls => ("tool_calls", None),
             Reason::Length(at) => ("length", Some(cut("length", at))),
             Reason::Loop(at) => ("length", Some(cut("loop", at))),

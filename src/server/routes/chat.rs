@@ -24,10 +24,13 @@ pub(super) async fn create(State(app): State<App>, request: Request) -> Result<R
     // A long conversation takes a while to parse, render and tokenise. Where the client goes away meanwhile, what
     // comes out is dropped, and that cancels it.
     let begun = tokio::task::spawn_blocking(move || begin(&app, &body)).await;
-    let Begun { answers, reply, stream } =
+    let Begun { mut answers, reply, stream } =
         begun.map_err(|_| Refusal::new(Kind::Internal, "reading this request failed; please report it"))??;
     match stream {
-        true => Ok(reply::streamed(reply, answers, config.keep_alive)),
+        true => {
+            answers.set_interval(config.stream_interval);
+            Ok(reply::streamed(reply, answers, config.keep_alive))
+        }
         false => reply::whole(reply, answers).await,
     }
 }

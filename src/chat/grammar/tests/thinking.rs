@@ -2,9 +2,10 @@
 
 use super::*;
 
-fn thinking(opening: &str, budget: Option<usize>) -> Thinking {
-    let [opening, mark, closing] = [opening, "</t>", ". </t>\n"].map(str::to_owned);
-    Thinking { opening, mark, closing, budget }
+/// The opening, and how the thought ends.
+fn thinking(opening: &'static str, budget: Option<usize>) -> (&'static str, Thinking) {
+    let [mark, closing] = ["</t>", ". </t>\n"].map(str::to_owned);
+    (opening, Thinking { mark, closing, budget })
 }
 
 /// Plays a model that says `wanted` where it is free to, and then nothing more; the tokens that are no text by name.
@@ -32,13 +33,13 @@ fn play(bench: &Bench, mut guide: AnswerGuide, wanted: &[u32]) -> Result<String,
     }
 }
 
-fn check(thinking: &Thinking, format: Format, wanted: &str, expected: Result<&str, &str>) {
+fn check((opening, thinking): &(&str, Thinking), format: Format, wanted: &str, expected: Result<&str, &str>) {
     // With a budget the tokens count, and those of bytes can be foretold.
     let starter = if thinking.budget.is_none() { Bench::starter() } else { None };
     for bench in [Some(Bench::bytes()), starter].into_iter().flatten() {
         let grammar = bench.grammars.compile(&format).unwrap();
         let matcher = grammar.map(|grammar| grammar.matcher());
-        let guide = AnswerGuide::new(&bench.tokenizer, &bench.stop_tokens, Some(thinking), matcher).unwrap();
+        let guide = AnswerGuide::new(&bench.tokenizer, &bench.stop_tokens, opening, Some(thinking), matcher).unwrap();
         let wanted_ids = bench.tokenizer.encode(wanted, false).unwrap();
         match (play(bench, guide, &wanted_ids), expected) {
             (Ok(answer), Ok(expected)) => assert_eq!(answer, expected, "{wanted:?}"),
@@ -68,11 +69,12 @@ fn the_grammar_begins_behind_the_thought() {
 fn a_thought_is_no_answer() {
     for bench in [Some(Bench::bytes()), Bench::starter()].into_iter().flatten() {
         let mut guided =
-            AnswerGuide::new(&bench.tokenizer, &bench.stop_tokens, Some(&thinking("", None)), None).unwrap();
+            AnswerGuide::new(&bench.tokenizer, &bench.stop_tokens, "", Some(&thinking("", None).1), None).unwrap();
         assert_eq!(guided.advise(&[]), Ok(Advice::Free), "without a grammar it may end as it likes");
         let matcher = bench.compile(&yes()).matcher();
-        let think = thinking("", None);
-        let mut guided = AnswerGuide::new(&bench.tokenizer, &bench.stop_tokens, Some(&think), Some(matcher)).unwrap();
+        let think = thinking("", None).1;
+        let mut guided =
+            AnswerGuide::new(&bench.tokenizer, &bench.stop_tokens, "", Some(&think), Some(matcher)).unwrap();
         let Ok(Advice::Mask(mask)) = guided.advise(&[]) else { panic!("a mask") };
         let all = 0..bench.tokenizer.vocab_size() as u32;
         assert!(all.clone().all(|id| mask.contains(id) != bench.stop_tokens.contains(&id)));
@@ -88,10 +90,10 @@ fn a_budget_ends_the_thought() {
         ("<t>", 2, "abcx", "<t>ab. </t>\nc"),
         ("", 6, "a</t>n", "a</t>n"),
     ] {
-        let think = thinking(opening, Some(budget));
+        let (opening, think) = thinking(opening, Some(budget));
         let wanted = bench.tokenizer.encode(wanted, false).unwrap();
         // Without a grammar the model goes on as it likes.
-        let guide = AnswerGuide::new(&bench.tokenizer, &bench.stop_tokens, Some(&think), None).unwrap();
+        let guide = AnswerGuide::new(&bench.tokenizer, &bench.stop_tokens, opening, Some(&think), None).unwrap();
         let answer = play(bench, guide, &wanted).unwrap();
         assert!(answer.starts_with(expected), "{answer:?}");
     }
@@ -106,7 +108,7 @@ fn a_mark_that_is_one_token() {
     for (mark, token) in [("<tool é>", 2), ("<|s|>", 0)] {
         let wanted = [3 + 97, token, 3 + 121];
         let matcher = bench.compile(&yes()).matcher();
-        let guide = AnswerGuide::new(&bench.tokenizer, &[1], Some(&think(mark)), Some(matcher)).unwrap();
+        let guide = AnswerGuide::new(&bench.tokenizer, &[1], "", Some(&think(mark)), Some(matcher)).unwrap();
         assert_eq!(play(bench, guide, &wanted).unwrap(), format!("a{mark} yes"));
     }
 }
@@ -115,7 +117,7 @@ fn a_mark_that_is_one_token() {
 fn a_closing_without_its_mark_is_our_mistake() {
     let bench = Bench::bytes();
     for mark in ["", "</u>"] {
-        let think = Thinking { mark: mark.into(), ..thinking("", None) };
-        assert!(matches!(AnswerGuide::new(&bench.tokenizer, &[1], Some(&think), None), Err(Error::Internal(_))));
+        let think = Thinking { mark: mark.into(), ..thinking("", None).1 };
+        assert!(matches!(AnswerGuide::new(&bench.tokenizer, &[1], "", Some(&think), None), Err(Error::Internal(_))));
     }
 }
