@@ -2,14 +2,17 @@
 
 use mlx_rs::Array;
 
-use super::{Architecture, Model};
+use super::{
+    Architecture,
+    decoder::{self, Decoder, heads},
+};
 use crate::{
     checkpoint::Format,
     mlx::{
         Error,
         batch::Batch,
         config::Config,
-        nn::{Attention, AttentionParts, Embedding, GatedMlp, Heads, Linear, RmsNorm, Rope, State, qkv},
+        nn::{Attention, AttentionParts, GatedMlp, Heads, Layer, Linear, RmsNorm, Rope, State, qkv},
         quant::Matrix,
         weights::{Source, Weights},
     },
@@ -19,42 +22,19 @@ pub const ARCHITECTURE: Architecture = Architecture {
     names: &["llama", "mistral"],
     // Old checkpoints store the frequencies that the config says anyway.
     unused: &["rotary_emb.inv_freq"],
-    load: |source, config| Ok(Box::new(Llama::load(source, config)?)),
+    load: |source, config| Ok(Box::new(load(source, config)?)),
 };
-
-struct Llama {
-    embedding: Embedding,
-    blocks: Vec<Block>,
-    norm: RmsNorm,
-    head: Linear,
-    context: usize,
-    vocabulary: usize,
-}
 
 struct Block {
     attention: Attention,
     mlp: GatedMlp,
 }
 
-impl Llama {
-    fn load(source: &Source, config: Config) -> Result<Llama, Error> {
-        let (dim, vocabulary) = (config.count("hidden_size")?, config.count("vocab_size")?);
-        let root = source.root();
-        let model = root.at("model");
-        let embedding = Embedding::load(&model.at("embed_tokens"), vocabulary, dim)?;
-        let tied = config.flag("tie_word_embeddings")?;
-        let head = embedding.head(&root.at("lm_head"), tied, dim, vocabulary)?;
-        let shared = Shared::load(source, config)?;
-        let block = |index| Block::load(&model.at("layers").at(index), &shared, index);
-        Ok(Llama {
-            blocks: (0..config.count("num_hidden_layers")?).map(block).collect::<Result<_, Error>>()?,
-            norm: RmsNorm::load(&model.at("norm"), dim, config.rms_norm_eps()?)?,
-            context: config.count("max_position_embeddings")?,
-            embedding,
-            head,
-            vocabulary,
-        })
-    }
+fn load(source: &Source, config: Config) -> Result<Decoder<Block>, Error> {
+    let root = source.root();
+    let shared = Shared::load(source, config)?;
+    let norm = |at: &Weights| RmsNorm::load(at, config.count("hidden_size")?, config.rms_norm_eps()?);
+    Decoder::load(&root.at("model"), &root.at("lm_head"), config, norm, |at, index| Block::load(at, &shared, index))
 }
 
 /// What all blocks are loaded with.
@@ -67,15 +47,7 @@ struct Shared<'a> {
 
 impl<'a> Shared<'a> {
     fn load(source: &Source, config: Config<'a>) -> Result<Shared<'a>, Error> {
-        let (dim, query) = (config.count("hidden_size")?, config.count("num_attention_heads")?);
-        let heads = Heads {
-            query,
-            kv: config.optional_count("num_key_value_heads")?.unwrap_or(query),
-            dim: config.optional_count("head_dim")?.unwrap_or(dim / query),
-        };
-        if !query.is_multiple_of(heads.kv) {
-            return Err(Error(format!("config.json: {query} attention heads do not share {} key heads", heads.kv)));
-        }
+        let heads = heads(config)?;
         let rotated = config.number("partial_rotary_factor")?.unwrap_or(1.0);
         let mut rope = Rope::load(config, (heads.dim as f64 * rotated) as usize)?;
         let factors = source.root().at("rope_freqs");
@@ -112,9 +84,15 @@ impl Block {
         let mlp = GatedMlp::load(&at.at("mlp"), norm, dim, config.count("intermediate_size")?)?;
         Ok(Block { attention, mlp })
     }
+}
 
+impl decoder::Block for Block {
     fn forward(&self, x: &Array, batch: &Batch, states: &mut [&mut State], layer: usize) -> Result<Array, Error> {
         self.mlp.forward(&self.attention.forward(x, batch, states, layer)?)
+    }
+
+    fn fresh(&self) -> Result<Layer, Error> {
+        Ok(self.attention.fresh())
     }
 }
 
@@ -133,31 +111,4 @@ fn window(config: Config, index: usize) -> Result<Option<usize>, Error> {
         None if config.text("model_type") == Some("mistral") => window,
         None => None,
     })
-}
-
-impl Model for Llama {
-    fn forward(&self, batch: &Batch, states: &mut [&mut State]) -> Result<Array, Error> {
-        let mut x = self.embedding.forward(&batch.tokens)?;
-        for (layer, block) in self.blocks.iter().enumerate() {
-            x = block.forward(&x, batch, states, layer)?;
-        }
-        Ok(x)
-    }
-
-    fn head(&self, hidden: &Array) -> Result<Array, Error> {
-        self.head.forward(&self.norm.forward(hidden)?)
-    }
-
-    fn fresh(&self) -> Result<State, Error> {
-        let layers = self.blocks.iter().map(|block| block.attention.fresh());
-        Ok(State { length: 0, layers: layers.collect() })
-    }
-
-    fn context(&self) -> usize {
-        self.context
-    }
-
-    fn vocabulary(&self) -> usize {
-        self.vocabulary
-    }
 }

@@ -1,5 +1,6 @@
 //! The architectures, one file each, named by the `model_type` of their config.json. [`MODELS`] is the table.
 
+mod decoder;
 mod llama;
 mod qwen3;
 mod qwen3_5;

@@ -5,14 +5,15 @@
 
 use mlx_rs::Array;
 
-use super::{Architecture, Model};
+use super::{
+    Architecture,
+    decoder::{self, Decoder, heads},
+};
 use crate::mlx::{
     Error,
     batch::Batch,
     config::Config,
-    nn::{
-        Attention, AttentionParts, DeltaNet, Embedding, GatedMlp, Heads, Joined, Layer, Linear, RmsNorm, Rope, State,
-    },
+    nn::{Attention, AttentionParts, DeltaNet, GatedMlp, Heads, Joined, Layer, Linear, RmsNorm, Rope, State},
     weights::{Source, Weights},
 };
 
@@ -20,17 +21,8 @@ pub const ARCHITECTURE: Architecture = Architecture {
     names: &["qwen3_5", "qwen3_5_text"],
     // The vision tower and the draft head of multi-token prediction are not part of the text model.
     unused: &["vision_tower.", "visual.", "mtp."],
-    load: |source, config| Ok(Box::new(Qwen::load(source, config.object("text_config").unwrap_or(config))?)),
+    load: |source, config| Ok(Box::new(load(source, config.object("text_config").unwrap_or(config))?)),
 };
-
-struct Qwen {
-    embedding: Embedding,
-    blocks: Vec<Block>,
-    norm: RmsNorm,
-    head: Linear,
-    context: usize,
-    vocabulary: usize,
-}
 
 struct Block {
     mixer: Mixer,
@@ -42,32 +34,17 @@ enum Mixer {
     Delta(DeltaNet),
 }
 
-impl Qwen {
-    fn load(source: &Source, config: Config) -> Result<Qwen, Error> {
-        let (dim, vocabulary) = (config.count("hidden_size")?, config.count("vocab_size")?);
-        // The text part alone, inside MLX's checkpoint of the whole model, inside transformers' one.
-        let root = source.root();
-        let places = [
-            ("model", "lm_head"),
-            ("language_model.model", "language_model.lm_head"),
-            ("model.language_model", "lm_head"),
-        ];
-        let place = places.iter().find(|(model, _)| root.at(model).at("embed_tokens").has("weight"));
-        let (model, head) = place.unwrap_or(&places[0]);
-        let (model, head) = (root.at(model), root.at(head));
-        let embedding = Embedding::load(&model.at("embed_tokens"), vocabulary, dim)?;
-        let head = embedding.head(&head, config.flag("tie_word_embeddings")?, dim, vocabulary)?;
-        let shift = shift(&model);
-        let block = |index| Block::load(&model.at("layers").at(index), config, index, shift);
-        Ok(Qwen {
-            blocks: (0..config.count("num_hidden_layers")?).map(block).collect::<Result<_, Error>>()?,
-            norm: RmsNorm::load_shifted(&model.at("norm"), dim, config.rms_norm_eps()?, shift)?,
-            context: config.count("max_position_embeddings")?,
-            embedding,
-            head,
-            vocabulary,
-        })
-    }
+fn load(source: &Source, config: Config) -> Result<Decoder<Block>, Error> {
+    // The text part alone, inside MLX's checkpoint of the whole model, inside transformers' one.
+    let root = source.root();
+    let places =
+        [("model", "lm_head"), ("language_model.model", "language_model.lm_head"), ("model.language_model", "lm_head")];
+    let place = places.iter().find(|(model, _)| root.at(model).at("embed_tokens").has("weight"));
+    let (model, head) = place.unwrap_or(&places[0]);
+    let model = root.at(model);
+    let shift = shift(&model);
+    let norm = |at: &Weights| RmsNorm::load_shifted(at, config.count("hidden_size")?, config.rms_norm_eps()?, shift);
+    Decoder::load(&model, &root.at(head), config, norm, |at, index| Block::load(at, config, index, shift))
 }
 
 /// What to add to the weights of the norms around and inside the layers, but not of the one behind the delta rule:
@@ -91,7 +68,9 @@ impl Block {
         let mlp_norm = RmsNorm::load_shifted(&at.at("post_attention_layernorm"), dim, config.rms_norm_eps()?, shift)?;
         Ok(Block { mixer, mlp: GatedMlp::load(&at.at("mlp"), mlp_norm, dim, config.count("intermediate_size")?)? })
     }
+}
 
+impl decoder::Block for Block {
     fn forward(&self, x: &Array, batch: &Batch, states: &mut [&mut State], layer: usize) -> Result<Array, Error> {
         let x = match &self.mixer {
             Mixer::Attention(attention) => attention.forward(x, batch, states, layer)?,
@@ -99,21 +78,26 @@ impl Block {
         };
         self.mlp.forward(&x)
     }
+
+    fn fresh(&self) -> Result<Layer, Error> {
+        match &self.mixer {
+            Mixer::Attention(attention) => Ok(attention.fresh()),
+            Mixer::Delta(delta) => Ok(Layer::Recurrent(delta.fresh()?)),
+        }
+    }
 }
 
 /// Full attention whose output is gated by a second half of the query projection.
 fn gated_attention(at: &Weights, norm: RmsNorm, config: Config, shift: f32) -> Result<Attention, Error> {
-    let (dim, query) = (config.count("hidden_size")?, config.count("num_attention_heads")?);
-    let head = config.optional_count("head_dim")?.unwrap_or(dim / query);
-    let heads = Heads { query, kv: config.count("num_key_value_heads")?, dim: head };
+    let heads = heads(config)?;
+    let (dim, Heads { query, kv, dim: head }) = (config.count("hidden_size")?, heads);
     let rotated = match config.object("rope_parameters").map(|rope| rope.number("partial_rotary_factor")) {
         Some(factor) => factor?,
         None => config.number("partial_rotary_factor")?,
     };
     let rotated = (head as f64 * rotated.unwrap_or(0.25)) as usize;
     let head_norm = |name: &str| RmsNorm::load_shifted(&at.at(name), head, config.rms_norm_eps()?, shift);
-    let parts =
-        [(at.at("q_proj"), 2 * query * head), (at.at("k_proj"), heads.kv * head), (at.at("v_proj"), heads.kv * head)];
+    let parts = [(at.at("q_proj"), 2 * query * head), (at.at("k_proj"), kv * head), (at.at("v_proj"), kv * head)];
     Attention::new(AttentionParts {
         heads,
         norm,
@@ -125,34 +109,4 @@ fn gated_attention(at: &Weights, norm: RmsNorm, config: Config, shift: f32) -> R
         output: Linear::load(&at.at("o_proj"), query * head, dim)?,
         backend: at.backend(),
     })
-}
-
-impl Model for Qwen {
-    fn forward(&self, batch: &Batch, states: &mut [&mut State]) -> Result<Array, Error> {
-        let mut x = self.embedding.forward(&batch.tokens)?;
-        for (layer, block) in self.blocks.iter().enumerate() {
-            x = block.forward(&x, batch, states, layer)?;
-        }
-        Ok(x)
-    }
-
-    fn head(&self, hidden: &Array) -> Result<Array, Error> {
-        self.head.forward(&self.norm.forward(hidden)?)
-    }
-
-    fn fresh(&self) -> Result<State, Error> {
-        let layer = |block: &Block| match &block.mixer {
-            Mixer::Attention(attention) => Ok(attention.fresh()),
-            Mixer::Delta(delta) => Ok(Layer::Recurrent(delta.fresh()?)),
-        };
-        Ok(State { length: 0, layers: self.blocks.iter().map(layer).collect::<Result<_, Error>>()? })
-    }
-
-    fn context(&self) -> usize {
-        self.context
-    }
-
-    fn vocabulary(&self) -> usize {
-        self.vocabulary
-    }
 }

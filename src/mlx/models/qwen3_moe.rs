@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{Architecture, qwen3::Qwen3};
+use super::{Architecture, qwen3};
 use crate::mlx::{
     Error,
     config::Config,
@@ -14,7 +14,7 @@ pub const ARCHITECTURE: Architecture = Architecture {
     names: &["qwen3_moe"],
     unused: &[],
     load: |source, config| {
-        Ok(Box::new(Qwen3::load(source, config, |at, norm, index| feed_forward(at, norm, config, index))?))
+        Ok(Box::new(qwen3::load(source, config, |at, norm, index| feed_forward(at, norm, config, index))?))
     },
 };
 
