@@ -38,17 +38,13 @@ impl Draw<'_> {
         let offsets = dry.iter().map(|(id, loss)| (*id, -loss)).chain(sampling.logit_bias.iter().copied());
         let biased = offsets.clone().map(|(id, _)| id);
         let mut adjustments = Adjustments::over(prompt.iter().chain(answer).copied().chain(biased));
-        if repeats {
-            for &id in prompt.iter().chain(answer) {
-                adjustments.at(id).penalty = sampling.repetition_penalty;
-            }
+        for &id in prompt {
+            adjustments.at(id).penalty = sampling.repetition_penalty;
         }
-        if counts {
-            for &id in answer {
-                let times = adjustments.count(id);
-                let first = if times == 1 { sampling.presence_penalty } else { 0.0 };
-                adjustments.at(id).offset -= first + sampling.frequency_penalty;
-            }
+        for &id in answer {
+            let (adjustment, first) = adjustments.in_answer(id);
+            adjustment.penalty = sampling.repetition_penalty;
+            adjustment.offset -= sampling.frequency_penalty + if first { sampling.presence_penalty } else { 0.0 };
         }
         offsets.for_each(|(id, offset)| adjustments.at(id).offset += offset);
         adjustments.list
@@ -107,15 +103,16 @@ fn matches(tokens: &[u32]) -> Vec<usize> {
 /// Adjustments in the making, found by id through a table as wide as the greatest of them.
 struct Adjustments {
     list: Vec<Adjustment>,
-    /// Place in the list plus 1; 0 is none.
+    /// Place in the list plus 1; 0 is none. The highest bit says that the answer has the token.
     places: Vec<u32>,
-    counts: Vec<u32>,
 }
+
+const IN_ANSWER: u32 = 1 << 31;
 
 impl Adjustments {
     fn over(ids: impl Iterator<Item = u32>) -> Adjustments {
         let width = ids.max().map_or(0, |greatest| greatest as usize + 1);
-        Adjustments { list: Vec::new(), places: vec![0; width], counts: Vec::new() }
+        Adjustments { list: Vec::new(), places: vec![0; width] }
     }
 
     fn at(&mut self, id: u32) -> &mut Adjustment {
@@ -124,16 +121,15 @@ impl Adjustments {
             self.list.push(Adjustment { id, penalty: 1.0, offset: 0.0 });
             *place = self.list.len() as u32;
         }
-        &mut self.list[*place as usize - 1]
+        &mut self.list[(*place & !IN_ANSWER) as usize - 1]
     }
 
-    /// How often it has been counted, this time included.
-    fn count(&mut self, id: u32) -> u32 {
+    /// One more of the answer's tokens, and whether it is the first of its kind there.
+    fn in_answer(&mut self, id: u32) -> (&mut Adjustment, bool) {
         self.at(id);
-        let place = self.places[id as usize] as usize - 1;
-        self.counts.resize(self.list.len(), 0);
-        self.counts[place] += 1;
-        self.counts[place]
+        let first = self.places[id as usize] & IN_ANSWER == 0;
+        self.places[id as usize] |= IN_ANSWER;
+        (self.at(id), first)
     }
 }
 

@@ -135,7 +135,7 @@ impl<R: Runner> Scheduler<R> {
                     add(&self.counters.cached_tokens, cached);
                     let _ = job.steps.send(Step::Started { cached });
                     let mut sequence = Sequence::new(job, state, cached, branch);
-                    sequence.consult(&mut self.guides);
+                    sequence.consult(&mut self.guides, 0);
                     self.rows.push(sequence);
                 }
                 Err(RunError(text)) => self.refuse(&job, Finish::Failed(text)),

@@ -2,13 +2,10 @@
 
 use tokio::sync::mpsc::UnboundedSender;
 
-use super::{Advice, Draw, Drawn, Finish, Guide, Job, Pending, Row, Step, guides::Guides};
+use super::{Advice, Draw, Drawn, Finish, Job, Pending, Row, Step, guides::Guides};
 
 /// Tokens, and the state that holds them.
 pub type Memory<State> = (Vec<u32>, State);
-
-/// The tokens that come next, and the guide that is to be told of them.
-type Advised = (Vec<Drawn>, Option<Box<dyn Guide>>);
 
 /// A job that has a row. `state` holds the first [`Sequence::done`] of its tokens.
 pub struct Sequence<State> {
@@ -50,9 +47,10 @@ impl<State> Sequence<State> {
         Sequence { job, state, answer: Vec::new(), advice: None, done, branch, passing: None }
     }
 
-    /// Has the job's guide begin to think.
-    pub fn consult(&mut self, guides: &mut Guides) {
-        self.advice = self.job.guide.take().map(|guide| guides.ask(guide, Vec::new()));
+    /// Has the job's guide think about what it was not told yet: the answer from token `from` on.
+    pub fn consult(&mut self, guides: &mut Guides, from: usize) {
+        let guide = self.job.guide.take();
+        self.advice = guide.map(|guide| guides.ask(guide, self.answer[from..].to_vec()));
     }
 
     pub fn job(&self) -> &Job {
@@ -107,8 +105,8 @@ impl<State> Sequence<State> {
     /// Takes the drawn token, or what the guide says instead, and asks the guide what may follow; or says why the
     /// sequence ends here.
     pub fn take(&mut self, drawn: Drawn, limits: Taking, guides: &mut Guides) -> Option<Finish> {
-        let (tokens, guide) = match self.advised(drawn, limits.chunk) {
-            Ok(advised) => advised,
+        let tokens = match self.advised(drawn, limits.chunk) {
+            Ok(tokens) => tokens,
             Err(finish) => return Some(finish),
         };
         let taken = self.answer.len();
@@ -118,28 +116,30 @@ impl<State> Sequence<State> {
                 return finish;
             }
         }
-        self.advice = guide.map(|guide| guides.ask(guide, self.answer[taken..].to_vec()));
+        self.consult(guides, taken);
         None
     }
 
     /// The tokens that come next, by the draw and the guide's advice for it.
-    fn advised(&mut self, drawn: Drawn, chunk: usize) -> Result<Advised, Finish> {
-        let Some(advice) = self.advice.take() else { return Ok((vec![drawn], None)) };
+    fn advised(&mut self, drawn: Drawn, chunk: usize) -> Result<Vec<Drawn>, Finish> {
+        let Some(advice) = self.advice.take() else { return Ok(vec![drawn]) };
         let (guide, advice) = advice.take().map_err(Finish::Failed)?;
-        let wrong = |id| Finish::Failed(format!("the answer's guide does not allow token {id}, which was drawn"));
-        let tokens = match advice {
-            Advice::Free => vec![drawn],
-            Advice::Mask(mask) if mask.contains(drawn.id) => vec![drawn],
+        self.job.guide = Some(guide);
+        match advice {
+            Advice::Free => Ok(vec![drawn]),
+            Advice::Mask(mask) if mask.contains(drawn.id) => Ok(vec![drawn]),
             Advice::Force(tokens) if tokens.first() == Some(&drawn.id) => {
                 // All but the first have no logits. What is left of a long text is forced again.
                 let count = if self.job.logprobs.is_some() { 1 } else { chunk };
                 let rest = tokens.into_iter().take(count).skip(1).map(Drawn::from);
-                std::iter::once(drawn).chain(rest).collect()
+                Ok(std::iter::once(drawn).chain(rest).collect())
             }
-            Advice::Mask(_) | Advice::Force(_) => return Err(wrong(drawn.id)),
-            Advice::End => return Err(Finish::Stop),
-        };
-        Ok((tokens, Some(guide)))
+            Advice::Mask(_) | Advice::Force(_) => {
+                let text = format!("the answer's guide does not allow token {}, which was drawn", drawn.id);
+                Err(Finish::Failed(text))
+            }
+            Advice::End => Err(Finish::Stop),
+        }
     }
 
     /// Sends a token on, or says why the sequence ends with it. A stop token is not sent.

@@ -67,6 +67,20 @@ fn answers_are_what_their_format_says() {
 }
 
 #[test]
+fn mlx_draws_what_masks_allow() {
+    let Some(path) = support::starter() else { return };
+    let checkpoint = Checkpoint::open(&path).expect("it opens");
+    let engine = support::engine(&path, Options { own_ops: true, ..Options::default() }, Limits::default());
+    let model = Model::open(&checkpoint, engine, Names::default()).expect("tokenizer and template").0;
+    for temperature in [0.0, 1.5] {
+        let mut request = ask("Yes or no?", Format::Regex("[xyz]{3}".into()));
+        request.sampling.temperature = Some(temperature);
+        let (text, reason) = answer(&model, &request);
+        assert!(reason == Reason::Stop && text.len() == 3 && text.bytes().all(|byte| b"xyz".contains(&byte)), "{text}");
+    }
+}
+
+#[test]
 fn log_probabilities_are_the_models_own() {
     let Some(path) = support::starter() else { return };
     let options = Options { precision: Precision::Exact, kv_bits: KvBits::Sixteen, ..Options::default() };

@@ -129,11 +129,12 @@ fn forced_tokens_are_computed_in_one_pass() {
     assert_eq!(engine.stats().generated_tokens, 7);
 }
 
+type Advise = Box<dyn FnMut() -> Result<Advice, String> + Send>;
+
 #[test]
 fn a_guide_that_fails_fails_its_job_only() {
     let engine = engine(script(), Limits { rows: 8, ..Limits::default() });
-    type Advises = Box<dyn FnMut() -> Result<Advice, String> + Send>;
-    let cases: Vec<(Advises, &str)> = vec![
+    let cases: Vec<(Advise, &str)> = vec![
         (Box::new(|| Err("the lexer is too complex".into())), "the lexer is too complex"),
         (Box::new(|| panic!("an index is out of range")), "panicked: an index is out of range"),
         (Box::new(|| Ok(mask([]))), "allows no token"),
