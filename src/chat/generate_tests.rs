@@ -393,3 +393,20 @@ fn a_thought_that_was_begun_goes_on() {
     assert_eq!(starts("<think>so</think>It is"), Cut::Text);
     assert_eq!(starts("It is"), Cut::Text);
 }
+
+/// What a server is told of thoughts is for requests that say nothing of it.
+#[test]
+fn a_model_thinks_as_it_is_told() {
+    let mut model = hashing();
+    let template = "{{ messages[0].content }}{% if enable_thinking is defined and enable_thinking %}<think>{% endif %}";
+    model.template = Some(Template::new(template.to_owned(), None, None).unwrap());
+    let on = Thinking { enabled: Some(true), budget: Some(9), ..Thinking::default() };
+    model.think(on.clone()).unwrap();
+    let thinks = |thinking: Thinking| model.with_thinking(&Request { thinking, ..ask("hi") }).thinking.clone();
+    assert_eq!(thinks(Thinking::default()), on);
+    let off = Thinking { enabled: Some(false), ..Thinking::default() };
+    assert_eq!(thinks(off.clone()), off);
+    assert_eq!(model.prompt(&model.with_thinking(&ask("hi"))).unwrap().starts, Cut::Reasoning);
+    model.template = Some(Template::new(TEMPLATE.to_owned(), None, None).unwrap());
+    assert!(matches!(model.think(on), Err(Error::Request { field: "enable_thinking", .. })));
+}
