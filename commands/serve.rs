@@ -30,9 +30,9 @@ pub fn serve(arguments: Serve) -> Result<(), Failure> {
         let how = How { sources, device, speech };
         let loaded = load::load(arguments.model.as_deref(), how, limits).await?;
         let Loaded { mut model, names } = loaded;
-        model.think(thinking(&arguments.thought)?).map_err(|error| {
-            Failure::new(error.to_string()).hint("serve it without --think and --thinking-budget")
-        })?;
+        model
+            .think(thinking(&arguments.thought)?)
+            .map_err(|error| Failure::new(error.to_string()).hint("serve it without --think and --thinking-budget"))?;
         // Before anybody is told that the server is there: whoever hears it may send the signal at once.
         let signals = Signals::new()?;
         eprintln!("serving {} at http://{}", names[0], listener.local_addr()?);

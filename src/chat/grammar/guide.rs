@@ -90,19 +90,20 @@ impl AnswerGuide {
         }
     }
 
-    /// The thought ended by itself; `rest` are the bytes its last token had after the mark.
+    /// The thought ended by itself; `rest` are the bytes its last token had after the mark. They begin the answer.
     fn begin(&mut self, thought: Thought, rest: &[u8]) -> Result<(), String> {
-        if self.matcher.is_none() {
-            return Ok(());
-        }
-        if !rest.trim_ascii().is_empty() {
-            let rest = String::from_utf8_lossy(rest);
-            return Err(format!("the model ended its thought within a token that goes on with {rest:?}"));
-        }
+        let Some(matcher) = &mut self.matcher else { return Ok(()) };
         if rest.is_empty() {
             self.forced = thought.after.into();
+            return Ok(());
         }
-        Ok(())
+        let text = String::from_utf8_lossy(rest.trim_ascii());
+        let tokens = self.tokenizer.encode(&text, false).map_err(|error| error.to_string())?;
+        matcher.consume_tokens(&tokens).map_err(|_| {
+            format!(
+                "the model ended its thought within a token that goes on with {text:?}, where no answer may begin so"
+            )
+        })
     }
 
     fn next(&mut self) -> Result<Advice, String> {

@@ -113,6 +113,25 @@ fn a_mark_that_is_one_token() {
     }
 }
 
+/// A token may end a thought and begin the answer: here it is the mark's last letter and the answer's first.
+#[test]
+fn a_token_that_ends_the_thought_and_goes_on() {
+    let bench = Bench::bytes();
+    // The token is `<tool é>`, of which `<tool` is the mark.
+    let check = |answer: &str, expected: Result<&str, &str>| {
+        let think = Thinking { mark: "<tool".into(), closing: "<tool".into(), ..Thinking::default() };
+        let matcher = bench.compile(&Format::Regex(answer.into())).matcher();
+        let guide = AnswerGuide::new(&bench.tokenizer, &[1], "", Some(&think), Some(matcher)).unwrap();
+        match (play(bench, guide, &[3 + 97, 2, 3 + 121]), expected) {
+            (Ok(said), Ok(expected)) => assert_eq!(said, expected),
+            (Err(error), Err(piece)) => assert!(error.contains(piece), "{error}"),
+            (said, _) => panic!("{said:?}"),
+        }
+    };
+    check("é>y", Ok("a<tool é>y"));
+    check("y", Err("goes on with \"é>\""));
+}
+
 #[test]
 fn a_closing_without_its_mark_is_our_mistake() {
     let bench = Bench::bytes();
