@@ -1,6 +1,10 @@
 //! MaskBench's sample (guidance-ai/jsonschemabench): instances that two validators judged, through the mask. There are
 //! no exceptions: what cannot be enforced is refused, and everything else is decided as the validators did.
 //! `cargo test maskbench -- --nocapture` prints the times and what is refused.
+//!
+//! llguidance's own published figures, for version 0.6.7 and all 10,163 schemas: 7,765 pass, 2,373 are refused, 25 have a
+//! valid instance that is rejected, none an invalid one that is accepted; a mask takes 36 µs in the median and 460 µs at
+//! p99, 20 ms at most, a schema 1 ms to compile in the median.
 
 use std::fs;
 use std::path::Path;
