@@ -4,7 +4,7 @@ use super::{json::check_json, *};
 use crate::chat::tools::harmony::FORMAT;
 
 #[test]
-fn cases() {
+pub fn cases() {
     check_json(&FORMAT, "<|start|>assistant to=", |calls| {
         let call = |(name, arguments): &(&str, &str)| {
             let name = name.trim_start_matches("functions.");
