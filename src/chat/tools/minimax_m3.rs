@@ -83,7 +83,11 @@ async fn call(region: &Region) -> Result<(), NotACall> {
             let (value, closed) = value(input, &shape, &key, 0).await?;
             arguments.fitted(&key, value);
             if !closed {
-                return if input.eat("invoke>").await { Ok(arguments.end()) } else { Err(NotACall) };
+                if !input.eat("invoke>").await {
+                    return Err(NotACall);
+                }
+                arguments.end();
+                return Ok(());
             }
         }
     }
@@ -95,14 +99,11 @@ async fn tag(input: &Input) -> Result<String, NotACall> {
     if input.eat(">").await { Ok(key) } else { Err(NotACall) }
 }
 
+type Reading<'a> = Pin<Box<dyn Future<Output = Result<(Value, bool), NotACall>> + Send + 'a>>;
+
 /// What stands in the tag of this name, to its end: text, or more tags. An empty container is left open at times: then
 /// what begins the end of the tag around it has been taken, and the second is false.
-fn value<'a>(
-    input: &'a Input,
-    shape: &'a Shape,
-    name: &'a str,
-    depth: usize,
-) -> Pin<Box<dyn Future<Output = Result<(Value, bool), NotACall>> + Send + 'a>> {
+fn value<'a>(input: &'a Input, shape: &'a Shape, name: &'a str, depth: usize) -> Reading<'a> {
     Box::pin(async move {
         let end = format!("]<]minimax[>[</{name}>");
         let marks = ["]<]minimax[>[<", "]<]minimax[>[</", &end];

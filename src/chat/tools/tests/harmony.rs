@@ -66,6 +66,8 @@ fn channels() {
     check("⟪<|channel|>⟫commentary to=functions.now⟪<|message|>⟫{} so⟪<|call|>⟫", "", "so", std::slice::from_ref(&now));
     check("⟪<|channel|>⟫analysis⟪<|message|>⟫cut", "cut", "", &[]);
     check("⟪<|channel|>⟫analysis", "", "", &[]);
+    check("⟪<|start|>⟫assistant⟪<|end|>⟫", "", "", &[]);
+    check("⟪<|start|>⟫\nNo message begins.\n⟪<|end|>⟫", "", "No message begins.", &[]);
     check(
         "⟪<|channel|>⟫commentary to=functions.write_file json⟪<|message|>⟫{\"path\": \"a\", \"content\": \"x <|end> \\\"y\\\"\n\"}⟪<|call|>⟫",
         "",
