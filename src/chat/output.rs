@@ -21,6 +21,8 @@ struct State {
     set_off: bool,
     /// Whether anything was said since the phase began that is not white space.
     said: bool,
+    /// Whether a call has interrupted the text: white space around it is text if more text follows.
+    interrupted: bool,
     /// Whether text was said at all.
     answered: bool,
     line: Line,
@@ -51,6 +53,7 @@ impl Output {
             dropped: false,
             set_off: phase == Cut::Reasoning,
             said: false,
+            interrupted: false,
             answered: false,
             line: Line::default(),
             calls: 0,
@@ -80,7 +83,7 @@ impl Output {
     pub fn enter(&self, phase: Cut) {
         let mut state = self.lock();
         state.phase = phase;
-        (state.set_off, state.said) = (true, false);
+        (state.set_off, state.said, state.interrupted) = (true, false, false);
         state.spaces.clear();
         state.line = Line::default();
     }
@@ -96,7 +99,7 @@ impl Output {
         if certain > 0 {
             let held = std::mem::take(&mut state.spaces);
             state.emit(held + &text[..certain]);
-            (state.said, state.dropped) = (true, false);
+            (state.said, state.dropped, state.interrupted) = (true, false, false);
         }
         state.spaces.push_str(&text[certain..]);
     }
@@ -132,17 +135,20 @@ impl Output {
     pub fn finish(&self) {
         let mut state = self.lock();
         let held = std::mem::take(&mut state.spaces);
-        let text = state.phase == Cut::Text && (state.said || !state.set_off) && !state.dropped;
+        let text = state.phase == Cut::Text && (state.said || !state.set_off) && !state.dropped && !state.interrupted;
         if text && !held.is_empty() {
             state.emit(held);
         }
     }
 
-    /// A call begins.
+    /// A call begins. Of the white space on both sides of calls between two texts, the first there is is text.
     pub(super) fn begin_call(&self, name: &str, id: Option<String>) {
         let mut state = self.lock();
-        state.spaces.clear();
-        (state.set_off, state.said) = (true, false);
+        state.interrupted |= state.phase == Cut::Text && state.said;
+        if !state.interrupted {
+            state.spaces.clear();
+        }
+        (state.set_off, state.said) = (!state.interrupted || !state.spaces.is_empty(), false);
         let (index, ids, call_ids) = (state.calls, state.ids, state.call_ids);
         let id = id.filter(|id| call_ids.allow(id)).unwrap_or_else(|| call_id(ids, index, call_ids));
         state.calls += 1;

@@ -163,8 +163,10 @@ enum Mark {
 /// What a thought ended with.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Ended {
-    /// Its own mark, a call, or the text.
+    /// Its own mark, or the text.
     Thought,
+    /// A call, before its own mark.
+    Call,
     /// A mark that ends the passage.
     Passage,
 }
@@ -173,11 +175,12 @@ impl Answer {
     /// The program of dialects that set thoughts and calls off by marks.
     pub fn by_marks(self) -> Program {
         Box::pin(async move {
-            if self.output.phase() == Cut::Reasoning {
-                self.thought().await;
-            }
+            let ended = match self.output.phase() {
+                Cut::Reasoning => self.thought().await,
+                _ => Ended::Thought,
+            };
             self.bare_call().await;
-            self.text().await;
+            self.text(ended).await;
         })
     }
 
@@ -189,18 +192,29 @@ impl Answer {
 
     /// One passage, which is a thought or text as this phase says, to the mark that ends it.
     pub(super) async fn passage(&self, phase: Cut) {
-        self.output.enter(phase);
-        if phase != Cut::Reasoning || self.thought().await == Ended::Thought {
-            self.text().await;
+        let mut ended = Ended::Thought;
+        loop {
+            self.output.enter(phase);
+            if phase == Cut::Reasoning {
+                ended = self.thought().await;
+            }
+            match ended {
+                Ended::Passage => return,
+                // The passage is a thought to its end.
+                Ended::Call if !self.style.ends.is_empty() => {}
+                _ => return self.text(ended).await,
+            }
         }
     }
 
-    /// The answer's text, and the calls and thoughts in it, to its end or the passage's.
-    async fn text(&self) {
+    /// The answer's text, and the calls and thoughts in it, to its end or the passage's. `thought` is what ended the
+    /// thought before it.
+    async fn text(&self, thought: Ended) {
         let marks = self.marks(Cut::Text);
         let texts: Vec<&str> = marks.iter().map(|(text, _)| *text).collect();
         // Whether nothing but space was said since a mark that is code: then the next mark is as well.
         let mut quoted = false;
+        let mut unclosed = thought == Ended::Call;
         let say = |text: &str, quoted: &mut bool| {
             *quoted &= text.trim().is_empty();
             self.output.say(text);
@@ -211,10 +225,16 @@ impl Answer {
                 // Only an answer that has not begun can still turn into a thought.
                 Mark::OpenThought if self.output.is_blank() || self.style.reopens => {
                     self.output.enter(Cut::Reasoning);
-                    if self.thought().await == Ended::Passage {
-                        return;
+                    match self.thought().await {
+                        Ended::Passage => return,
+                        ended => unclosed = ended == Ended::Call,
                     }
                     self.bare_call().await;
+                }
+                // The mark of a thought that a call has ended.
+                Mark::CloseThought if unclosed => {
+                    unclosed = false;
+                    self.output.drop_mark();
                 }
                 Mark::CloseThought if self.output.is_blank() || self.style.reopens => self.output.enter(Cut::Text),
                 Mark::Dropped => self.output.drop_mark(),
@@ -254,6 +274,7 @@ impl Answer {
                 Mark::OpenThought => self.output.say(text),
                 Mark::Call => {
                     if self.call(text).await {
+                        ended = Ended::Call;
                         break;
                     }
                     self.output.say(text);
@@ -267,6 +288,9 @@ impl Answer {
     /// The marks that count in this phase.
     fn marks(&self, phase: Cut) -> Vec<(&'static str, Mark)> {
         let mut marks = Vec::new();
+        let drops = self.style.drops.iter().map(|text| (*text, Mark::Dropped));
+        // What says nothing in the text may still end a thought.
+        marks.extend(drops.clone().filter(|_| phase == Cut::Text));
         if let Some(Tags { open, close, .. }) = &self.dialect.reasoning {
             marks.extend(open.iter().map(|text| (*text, Mark::OpenThought)));
             marks.extend(close.iter().map(|text| (*text, Mark::CloseThought)));
@@ -277,9 +301,9 @@ impl Answer {
                 marks.extend(format.opens.iter().map(|text| (*text, Mark::Call)));
             }
         }
-        marks.extend(self.style.drops.iter().map(|text| (*text, Mark::Dropped)));
+        marks.extend(drops);
         marks.extend(self.style.ends.iter().map(|text| (*text, Mark::End)));
-        // One mark may open calls in several formats; it is looked for once.
+        // A mark may be there twice, as where it opens calls in several formats: the first counts.
         let mut seen = Vec::new();
         marks.retain(|(text, _)| {
             !seen.contains(text) && {

@@ -56,6 +56,7 @@ pub const DIALECTS: &[Dialect] = &[
     tagged::STEP3P5,
     tagged::LFM2,
     tagged::REKA,
+    tagged::OLMO3,
     tagged::UI_TARS,
     Dialect {
         name: "harmony",
@@ -266,6 +267,14 @@ pub const DIALECTS: &[Dialect] = &[
         tools: &[&tools::HERMES, &tools::GRANITE],
         ..MARKS
     },
+    // Its template shows only how it is asked for calls; they are a list or Qwen's.
+    Dialect {
+        name: "xlam",
+        template_marks: &["make calls in a single JSON array"],
+        reasoning: Some(THINK),
+        tools: &[&tools::XLAM, &tools::MISTRAL, &tools::HERMES],
+        ..MARKS
+    },
     Dialect {
         name: "llama4",
         model_types: &["llama4", "llama4_text"],
@@ -291,8 +300,6 @@ pub const DIALECTS: &[Dialect] = &[
         tools: &[&tools::QWEN_XML, &tools::HERMES, &tools::CALLING_TOOL],
         ..MARKS
     },
-    // Its template does not show calls; they are a list or Qwen's, and no marks tell.
-    Dialect { name: "xlam", reasoning: Some(THINK), tools: &[&tools::XLAM, &tools::MISTRAL, &tools::HERMES], ..MARKS },
     Dialect {
         name: "hermes",
         model_types: &["qwen2", "qwen2_moe", "qwen3", "qwen3_moe", "smollm3"],
@@ -340,6 +347,7 @@ pub const DIALECTS: &[Dialect] = &[
             &tools::GLM,
             &tools::MINICPM,
             &tools::TOOL_CODE,
+            &tools::OLMO3,
             &tools::FUNCTION_TAG,
             &tools::CALLING_TOOL,
             &tools::LLAMA,

@@ -17,7 +17,8 @@ const fn thoughts(open: &'static [&'static str], close: &'static [&'static str])
 }
 
 static GLM_STYLE: Style = Style { reopens: false, drops: &["<|begin_of_box|>", "<|end_of_box|>"], ends: &[] };
-static GEMMA_STYLE: Style = Style { reopens: true, drops: &[], ends: &[] };
+/// A thought may be opened twice.
+static GEMMA_STYLE: Style = Style { reopens: true, drops: &["<|channel>"], ends: &[] };
 static KIMI_STYLE: Style = Style {
     reopens: false,
     drops: &["<|open|>response<|sep|>", "<|close|>response<|sep|>", "<|close|>message<|sep|>", "<|end_of_msg|>"],
@@ -94,6 +95,7 @@ pub(super) const LAGUNA: Dialect = Dialect {
 
 pub(super) const SPARK: Dialect = Dialect {
     name: "spark",
+    model_types: &["spark2_5"],
     template_marks: &["<|Bot|>", "<arg_key>"],
     stop_tokens: &["<｜end▁of▁sentence｜>"],
     tools: &[&tools::GLM47],
@@ -114,7 +116,7 @@ pub(super) const HUNYUAN: Dialect = Dialect {
     model_types: &["hy_v3"],
     template_marks: &["<｜hy_User{}｜>", "<arg_key{}>"],
     stop_tokens: &["<｜hy_eos:opensource｜>"],
-    reasoning: thoughts(&["<think:opensource>"], &["</think:opensource>"]),
+    reasoning: thoughts(&["<think:opensource>", "<think>"], &["</think:opensource>", "</think>"]),
     tools: &[&tools::HUNYUAN],
     ..MARKS
 };
@@ -247,7 +249,7 @@ pub(super) const KIMI_K3: Dialect = Dialect {
     template_marks: &["<|open|>", "<|close|>"],
     stop_tokens: &["<|end_of_msg|>"],
     program: |answer| answer.styled(&KIMI_STYLE).by_marks(),
-    reasoning: thoughts(&["<|open|>think<|sep|>"], &["<|close|>think<|sep|>"]),
+    reasoning: thoughts(&["<|open|>think<|sep|>"], &["<|close|>think<|sep|>", "<|open|>response<|sep|>"]),
     tools: &[&tools::KIMI_K3],
     turns: Some(Turns { end: "<|close|>think<|sep|>", begin: "", text: "<|open|>response<|sep|>" }),
     ..MARKS
@@ -260,6 +262,15 @@ pub(super) const UI_TARS: Dialect = Dialect {
     program: Answer::by_actions,
     reasoning: thoughts(&["Thought:"], &[]),
     tools: &[&tools::UI_TARS],
+    ..MARKS
+};
+
+pub(super) const OLMO3: Dialect = Dialect {
+    name: "olmo3",
+    model_types: &["olmo3"],
+    template_marks: &["<functions>", "<function_calls>"],
+    stop_tokens: &["<|im_end|>"],
+    tools: &[&tools::OLMO3],
     ..MARKS
 };
 

@@ -2,7 +2,7 @@
 //!
 //! `Thought: The button is there.\nAction: click(start_box='(100,200)')`
 
-use super::{Answer, Cut, Program};
+use super::{Answer, Cut, Ended, Program};
 
 /// What a thought begins with.
 const THOUGHTS: &[&str] = &["Thought:", "Reflection:"];
@@ -24,7 +24,7 @@ impl Answer {
                 self.input.rewind();
                 self.input.unpin();
             }
-            self.text().await;
+            self.text(Ended::Thought).await;
         })
     }
 

@@ -53,12 +53,18 @@ impl Answer {
 
     /// A header from this mark on; `None` where no message follows it.
     async fn header(&self, begins: &'static str) -> Option<Header> {
-        let (mut header, mut part) = (Header::default(), begins);
+        let (mut header, mut part, mut words) = (Header::default(), begins, String::new());
         while part != MESSAGE {
             let (text, found) = self.input.text_until(MARKS).await?;
             header.read(part, &text);
+            words += &text;
             part = MARKS[found];
             if ENDS.contains(&part) {
+                // More than a role or a channel, and it would get lost.
+                if words.trim().contains(char::is_whitespace) {
+                    self.output.enter(Cut::Text);
+                    self.output.say(&words);
+                }
                 return None;
             }
         }

@@ -1,6 +1,6 @@
 //! Answers that are several messages, each with a header that says what it is: Muse and Inkling.
 
-use super::{Answer, Cut, Program, Style};
+use super::{Answer, Calls, Cut, Ended, Program, Style};
 
 /// Bytes of a header.
 const HEADER: usize = 256;
@@ -37,7 +37,7 @@ impl Answer {
                 let opened = answer.opened(messages.open).await;
                 if !answer.one_message(messages).await {
                     answer.output.say(if opened { messages.open } else { "" });
-                    answer.text().await;
+                    answer.text(Ended::Thought).await;
                 }
             }
             while answer.input.peek().await.is_some() {
@@ -86,6 +86,11 @@ impl Answer {
         match kind {
             Kind::Thought => self.passage(Cut::Reasoning).await,
             Kind::ThoughtIf(recipient) if header.contains(recipient) => self.passage(Cut::Reasoning).await,
+            // What is said to the user is no call.
+            Kind::ThoughtIf(_) if header.contains("to=user") => {
+                let calls = Calls::new(&[], self.output.clone());
+                Answer { calls, ..self.clone() }.passage(Cut::Text).await;
+            }
             Kind::Text | Kind::ThoughtIf(_) => self.passage(Cut::Text).await,
             Kind::Call => {
                 if !self.call(mark).await {

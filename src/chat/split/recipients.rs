@@ -1,6 +1,6 @@
 //! Answers whose parts are addressed, as Functionary 3.2 writes them: text to `all`, arguments to a tool.
 
-use super::{Answer, Program, Style};
+use super::{Answer, Ended, Program, Style};
 use crate::chat::tools::functionary::OPEN;
 
 static STYLE: Style = Style { reopens: false, drops: &[">>>all\n"], ends: &[] };
@@ -14,7 +14,7 @@ impl Answer {
             if !answer.input.eat("all\n").await {
                 answer.call(OPEN).await;
             }
-            answer.text().await;
+            answer.text(Ended::Thought).await;
         })
     }
 }

@@ -18,6 +18,47 @@ pub struct Arguments {
     buried: Option<Buried>,
 }
 
+/// Where a value ends that is written without quotes.
+#[derive(Debug, Clone, Copy)]
+pub struct End<'a> {
+    /// The first of these.
+    pub marks: &'a [&'a str],
+    /// A tag follows the mark, behind white space; where anything else does, the value itself has the mark in it.
+    pub before_tag: bool,
+    /// One newline at each end is no part of the value.
+    pub trim: bool,
+}
+
+impl<'a> End<'a> {
+    /// At the first of these marks, whatever follows it.
+    pub fn at(marks: &'a [&'a str]) -> End<'a> {
+        End { marks, before_tag: false, trim: false }
+    }
+
+    /// At the first of these tags that another tag follows.
+    pub fn tag(marks: &'a [&'a str]) -> End<'a> {
+        End { marks, before_tag: true, trim: false }
+    }
+
+    /// Takes the value and the mark, says the value piece by piece, and returns the mark's index.
+    async fn find(&self, input: &Input, mut say: impl FnMut(&str)) -> Option<usize> {
+        loop {
+            let found = input.until_mark(self.marks, &mut say).await?;
+            if !self.before_tag || input.peek_after(0).await?.0 == '<' {
+                return Some(found);
+            }
+            say(self.marks[found]);
+        }
+    }
+
+    /// [`End::find`] in one piece.
+    async fn text(&self, input: &Input) -> Option<(String, usize)> {
+        let mut text = String::new();
+        let mark = self.find(input, |piece| text.push_str(piece)).await?;
+        Some((text, mark))
+    }
+}
+
 impl Sink for Arguments {
     fn json(&mut self, piece: &str) {
         if let Some(buried) = &mut self.buried {
@@ -120,28 +161,28 @@ impl Arguments {
     }
 
     /// One argument, as the text up to the first of these marks, which is taken too; its index is returned. A string
-    /// streams; anything else is read by its schema once it is complete. `trim` takes one newline off both ends.
-    pub async fn text(&mut self, name: &str, marks: &[&str], trim: bool) -> Result<usize, NotACall> {
+    /// streams; anything else is read by its schema once it is complete.
+    pub async fn text(&mut self, name: &str, end: End<'_>) -> Result<usize, NotACall> {
         let input = self.region.input.clone();
         let shape = self.shape.member(name);
         if shape.types().is_some_and(Types::only_string) {
-            return self.stream(&input, name, marks, trim).await;
+            return self.stream(&input, name, end).await;
         }
-        let (text, mark) = input.text_until(marks).await.ok_or(NotACall)?;
-        let text = if trim { without_newlines(&text) } else { &text };
+        let (text, mark) = end.text(&input).await.ok_or(NotACall)?;
+        let text = if end.trim { without_newlines(&text) } else { &text };
         let value = shape.read(text);
         self.member(name, &value);
         Ok(mark)
     }
 
     /// [`Arguments::text`] where the model says whether it writes a string or another value's JSON.
-    pub async fn stated(&mut self, name: &str, marks: &[&str], is_string: bool) -> Result<usize, NotACall> {
+    pub async fn stated(&mut self, name: &str, end: End<'_>, is_string: bool) -> Result<usize, NotACall> {
         let input = self.region.input.clone();
         let shape = self.shape.member(name);
         if is_string && shape.types().is_none_or(Types::only_string) {
-            return self.stream(&input, name, marks, false).await;
+            return self.stream(&input, name, end).await;
         }
-        let (text, mark) = input.text_until(marks).await.ok_or(NotACall)?;
+        let (text, mark) = end.text(&input).await.ok_or(NotACall)?;
         let value = if is_string { shape.read(&text) } else { shape.read_value(&text) };
         self.member(name, &value);
         Ok(mark)
@@ -171,29 +212,26 @@ impl Arguments {
         format!("{open}{}:", Value::from(name))
     }
 
-    async fn stream(&mut self, input: &Input, name: &str, marks: &[&str], trim: bool) -> Result<usize, NotACall> {
+    async fn stream(&mut self, input: &Input, name: &str, end: End<'_>) -> Result<usize, NotACall> {
         let key = self.key(name);
         self.json(&format!("{key}\""));
         // The last newline waits for what follows it; the first is taken when it is there.
-        let (mut first, mut held) = (trim, false);
-        let mark = input
-            .until_mark(marks, |piece| {
-                let mut piece = piece;
-                if std::mem::take(&mut first) {
-                    piece = piece.strip_prefix('\n').unwrap_or(piece);
-                }
-                if !piece.is_empty() && std::mem::take(&mut held) {
-                    self.json("\\n");
-                }
-                if trim && piece.ends_with('\n') {
-                    held = true;
-                    piece = &piece[..piece.len() - 1];
-                }
-                let quoted = Value::from(piece).to_string();
-                self.json(&quoted[1..quoted.len() - 1]);
-            })
-            .await
-            .ok_or(NotACall)?;
+        let (mut first, mut held) = (end.trim, false);
+        let say = |mut piece: &str| {
+            if std::mem::take(&mut first) {
+                piece = piece.strip_prefix('\n').unwrap_or(piece);
+            }
+            if !piece.is_empty() && std::mem::take(&mut held) {
+                self.json("\\n");
+            }
+            if end.trim && piece.ends_with('\n') {
+                held = true;
+                piece = &piece[..piece.len() - 1];
+            }
+            let quoted = Value::from(piece).to_string();
+            self.json(&quoted[1..quoted.len() - 1]);
+        };
+        let mark = end.find(input, say).await.ok_or(NotACall)?;
         self.json("\"");
         Ok(mark)
     }

@@ -6,7 +6,7 @@ use std::{future::Future, pin::Pin};
 
 use serde_json::{Map, Value};
 
-use super::{Arguments, Envelope, Format, NotACall, Notation, Parsing, Region, Rules};
+use super::{Arguments, End, Envelope, Format, NotACall, Notation, Parsing, Region, Rules};
 use crate::chat::{Tool, ToolCall, input::Input, json, python, schema::Shape};
 
 const QUOTE: &str = "<|\"|>";
@@ -46,18 +46,15 @@ fn parse(region: Region) -> Parsing {
     Box::pin(async move {
         let input = &region.input;
         input.skip_space().await;
-        if !input.eat("call:").await {
-            return Err(NotACall);
+        // The word before the colon gets lost.
+        input.eat("call").await;
+        loop {
+            call(&region).await?;
+            input.skip_space().await;
+            if !input.eat("call").await {
+                break;
+            }
         }
-        input.skip_space().await;
-        let name = input.word(|char| !char.is_whitespace() && !"{}<>\"".contains(char), NAME).await.ok_or(NotACall)?;
-        if !input.eat("{").await {
-            return Err(NotACall);
-        }
-        let mut arguments = region.call(&name)?;
-        members(input, &mut arguments).await?;
-        arguments.end();
-        input.skip_space().await;
         if !input.eat("<tool_call|>").await {
             input.rewind();
         }
@@ -65,19 +62,39 @@ fn parse(region: Region) -> Parsing {
     })
 }
 
-/// From behind the call's brace to the one that closes it.
-async fn members(input: &Input, arguments: &mut Arguments) -> Result<(), NotACall> {
+/// From the colon before the name on.
+async fn call(region: &Region) -> Result<(), NotACall> {
+    let input = &region.input;
+    if !input.eat(":").await {
+        return Err(NotACall);
+    }
+    input.skip_space().await;
+    let name = input.word(|char| !char.is_whitespace() && !"{}()<>\"".contains(char), NAME).await.ok_or(NotACall)?;
+    let end = match input.next().await {
+        Some('{') => '}',
+        Some('(') => ')',
+        _ => return Err(NotACall),
+    };
+    let mut arguments = region.call(&name)?;
+    members(input, &mut arguments, end).await?;
+    arguments.end();
+    Ok(())
+}
+
+/// From behind the call's bracket to the one that closes it.
+async fn members(input: &Input, arguments: &mut Arguments, end: char) -> Result<(), NotACall> {
     loop {
         input.skip_space().await;
-        if input.eat("}").await {
+        if input.peek().await == Some(end) {
+            input.next().await;
             return Ok(());
         }
         let key = key(input).await?;
         input.skip_space().await;
         if input.eat(QUOTE).await {
-            arguments.stated(&key, &[QUOTE], true).await?;
+            arguments.stated(&key, End::at(&[QUOTE]), true).await?;
         } else {
-            match value(input, 0).await? {
+            match value(input, end, 0).await? {
                 Written::Text(text) => {
                     let value = arguments.shape().member(&key).read(&text);
                     let value = if arguments.shape().member(&key).types().is_none() { guess(&text) } else { value };
@@ -86,7 +103,7 @@ async fn members(input: &Input, arguments: &mut Arguments) -> Result<(), NotACal
                 Written::Value(value) => arguments.fitted(&key, value),
             }
         }
-        separator(input, '}').await?;
+        separator(input, end).await?;
     }
 }
 
@@ -124,7 +141,8 @@ enum Written {
 
 type Reading<'a> = Pin<Box<dyn Future<Output = Result<Written, NotACall>> + Send + 'a>>;
 
-fn value(input: &Input, depth: usize) -> Reading<'_> {
+/// `end` closes what the value stands in.
+fn value(input: &Input, end: char, depth: usize) -> Reading<'_> {
     Box::pin(async move {
         input.skip_space().await;
         if depth > DEPTH {
@@ -142,7 +160,7 @@ fn value(input: &Input, depth: usize) -> Reading<'_> {
                 Ok(Written::Value(serde_json::from_str(&text).map_err(|_| NotACall)?))
             }
             _ => {
-                let text = input.word(|char| !",}]\n<".contains(char), WORD).await.ok_or(NotACall)?;
+                let text = input.word(|char| char != end && !",}]\n<".contains(char), WORD).await.ok_or(NotACall)?;
                 // 12 at the end of a text that was cut may have been on its way to 120.
                 if input.is_over() { Err(NotACall) } else { Ok(Written::Text(text.trim().to_owned())) }
             }
@@ -159,7 +177,7 @@ async fn object(input: &Input, depth: usize) -> Result<Value, NotACall> {
             return Ok(Value::Object(members));
         }
         let key = key(input).await?;
-        let value = known(value(input, depth + 1).await?);
+        let value = known(value(input, '}', depth + 1).await?);
         members.insert(key, value);
         separator(input, '}').await?;
     }
@@ -173,7 +191,7 @@ async fn array(input: &Input, depth: usize) -> Result<Value, NotACall> {
         if input.eat("]").await {
             return Ok(Value::Array(items));
         }
-        items.push(known(value(input, depth + 1).await?));
+        items.push(known(value(input, ']', depth + 1).await?));
         separator(input, ']').await?;
     }
 }

@@ -4,13 +4,13 @@
 
 use serde_json::{Value, json};
 
-use super::{Envelope, Format, NotACall, Parsing, Region, Rules, Spelling};
+use super::{End, Envelope, Format, NotACall, Parsing, Region, Rules, Spelling};
 use crate::chat::{Tool, ToolCall};
 
 /// Bytes of a name.
 const NAME: usize = 256;
 
-const END: &str = "<|close|>argument<|sep|>";
+const CLOSE: &str = "<|close|>argument<|sep|>";
 
 pub static FORMAT: Format = Format {
     name: "kimi_k3",
@@ -49,7 +49,7 @@ async fn call(region: &Region) -> Result<(), NotACall> {
         if input.eat("<|open|>argument").await {
             let [key, kind] = attributes(region, ["key", "type"]).await?;
             let (key, is_string) = (key.ok_or(NotACall)?, kind.is_none_or(|kind| kind == "string"));
-            arguments.stated(&key, &[END], is_string).await?;
+            arguments.stated(&key, End::at(&[CLOSE]), is_string).await?;
         } else if input.eat("<|open|>json").await {
             attributes(region, ["type", ""]).await?;
             arguments.object().await?;
@@ -98,7 +98,7 @@ fn attribute(text: &str) -> String {
 fn render(call: &ToolCall, index: usize) -> String {
     let mut text = format!("<|open|>call tool=\"{}\" index=\"{}\"<|sep|>", attribute(&call.name), index + 1);
     for (name, value) in &call.arguments {
-        text += &format!("{}{}{END}", head(name, kind(value)), Spelling::Json.text(value));
+        text += &format!("{}{}{CLOSE}", head(name, kind(value)), Spelling::Json.text(value));
     }
     text + "<|close|>call<|sep|>"
 }
@@ -123,7 +123,7 @@ fn grammar(rules: &mut Rules, tool: &Tool) -> String {
     let mut text = format!("{open} {} {}", rules.rule("/[1-9][0-9]?/"), rules.literal("\"<|sep|>"));
     for parameter in rules.parameters(tool) {
         let types = crate::chat::schema::Shape::of(parameter.schema.clone()).types();
-        let string = rules.string(&parameter.schema, END);
+        let string = rules.string(&parameter.schema, CLOSE);
         let string = string.map(|value| format!("{} {value}", rules.literal(&head(&parameter.name, "string"))));
         let mut choices: Vec<String> = string.into_iter().collect();
         for sample in [json!(null), json!(true), json!(1), json!([]), json!({})] {
@@ -135,7 +135,7 @@ fn grammar(rules: &mut Rules, tool: &Tool) -> String {
                 if sample.is_number() && whole_only {
                     schema["type"] = Value::from("integer");
                 }
-                let value = rules.no_string(&schema, Spelling::Json, END);
+                let value = rules.no_string(&schema, Spelling::Json, CLOSE);
                 choices.extend(
                     value.map(|value| format!("{} {value}", rules.literal(&head(&parameter.name, kind(&sample))))),
                 );

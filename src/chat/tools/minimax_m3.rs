@@ -7,7 +7,7 @@ use std::{future::Future, pin::Pin};
 use serde_json::{Map, Value};
 
 use super::{
-    Envelope, Format, NotACall, Parsing, Region, Rules, Spelling,
+    End, Envelope, Format, NotACall, Parsing, Region, Rules, Spelling,
     values::{resolved, with_definitions},
 };
 use crate::chat::{Tool, ToolCall, input::Input, schema::Shape};
@@ -77,10 +77,17 @@ async fn call(region: &Region) -> Result<(), NotACall> {
         let types = shape.types();
         let end = format!("]<]minimax[>[</{key}>");
         if types.is_some_and(|types| !types.array && !types.object) {
-            arguments.text(&key, &[&end], false).await?;
+            arguments.text(&key, End::at(&[&end])).await?;
         } else {
-            let value = value(input, &shape, &key, 0).await?;
+            let (value, closed) = value(input, &shape, &key, 0).await?;
             arguments.fitted(&key, value);
+            if !closed {
+                if !input.eat("invoke>").await {
+                    return Err(NotACall);
+                }
+                arguments.end();
+                return Ok(());
+            }
         }
     }
 }
@@ -91,29 +98,36 @@ async fn tag(input: &Input) -> Result<String, NotACall> {
     if input.eat(">").await { Ok(key) } else { Err(NotACall) }
 }
 
-/// What stands in the tag of this name, to its end: text, or more tags.
-fn value<'a>(
-    input: &'a Input,
-    shape: &'a Shape,
-    name: &'a str,
-    depth: usize,
-) -> Pin<Box<dyn Future<Output = Result<Value, NotACall>> + Send + 'a>> {
+type Reading<'a> = Pin<Box<dyn Future<Output = Result<(Value, bool), NotACall>> + Send + 'a>>;
+
+/// What stands in the tag of this name, to its end: text, or more tags. An empty container is left open at times: then
+/// what begins the end of the tag around it has been taken, and the second is false.
+fn value<'a>(input: &'a Input, shape: &'a Shape, name: &'a str, depth: usize) -> Reading<'a> {
     Box::pin(async move {
         let end = format!("]<]minimax[>[</{name}>");
+        let marks = ["]<]minimax[>[<", "]<]minimax[>[</", &end];
         let (mut text, mut parts) = (String::new(), Vec::new());
         loop {
-            let found = input.until(&["]<]minimax[>[<", &end], |piece| text.push_str(piece)).await.ok_or(NotACall)?;
+            let found = input.until(&marks, |piece| text.push_str(piece)).await.ok_or(NotACall)?;
+            if found == 2 {
+                return Ok((together(shape, text, parts), true));
+            }
             if found == 1 {
-                break;
+                let empty = text.trim().is_empty() && parts.is_empty();
+                return if empty { Ok((together(shape, text, parts), false)) } else { Err(NotACall) };
             }
             if depth > DEPTH {
                 return Err(NotACall);
             }
             let key = tag(input).await?;
             let part = if key == "item" && !wants_object(shape) { shape.item() } else { shape.member(&key) };
-            parts.push((key.clone(), value(input, &part, &key, depth + 1).await?));
+            let (value, closed) = value(input, &part, &key, depth + 1).await?;
+            parts.push((key.clone(), value));
+            if !closed {
+                let own = input.eat(&format!("{name}>")).await;
+                return if own { Ok((together(shape, text, parts), true)) } else { Err(NotACall) };
+            }
         }
-        Ok(together(shape, text, parts))
     })
 }
 

@@ -56,6 +56,7 @@ mod nemotron_nano;
 mod nesting;
 mod notation;
 mod object;
+mod olmo3;
 mod pairs;
 mod pythonic;
 mod qwen_xml;
@@ -74,7 +75,7 @@ mod xlam;
 
 pub use apertus::FORMAT as APERTUS;
 pub use apriel::FORMAT as APRIEL;
-pub use arguments::Arguments;
+pub use arguments::{Arguments, End};
 pub use calling_tool::FORMAT as CALLING_TOOL;
 pub use cohere::FORMAT as COHERE;
 pub use command_r::FORMAT as COMMAND_R;
@@ -114,6 +115,7 @@ pub use nemotron::FORMAT as NEMOTRON;
 pub use nemotron_nano::FORMAT as NEMOTRON_NANO;
 use nesting::Nesting;
 use notation::Notation;
+pub use olmo3::FORMAT as OLMO3;
 pub use pythonic::FORMAT as PYTHONIC;
 pub use qwen_xml::FORMAT as QWEN_XML;
 pub use reka::FORMAT as REKA;
@@ -173,6 +175,7 @@ pub const FORMATS: &[&Format] = &[
     &MINIMAX_M3,
     &MUSE,
     &NEMOTRON,
+    &OLMO3,
     &REKA,
     &SEED_OSS,
     &STEP3P5,
@@ -314,7 +317,7 @@ impl Region {
         let members = arguments.shape().members();
         let code = members.iter().find(|name| *name == "code").or(members.first());
         let code = code.map_or("code", String::as_str).to_owned();
-        arguments.text(&code, marks, true).await?;
+        arguments.text(&code, End { trim: true, ..End::at(marks) }).await?;
         arguments.end();
         Ok(())
     }

@@ -1,6 +1,6 @@
 //! A call as a name and pairs of tags, one around a key and one around its value: GLM, and what learned from it.
 
-use super::{Arguments, NotACall, Region, Rules, Spelling, object};
+use super::{Arguments, End, NotACall, Region, Rules, Spelling, object};
 use crate::chat::{Tool, ToolCall};
 
 /// Bytes of a name or a key.
@@ -64,10 +64,16 @@ impl Pairs {
         input.eat(self.head.trim()).await;
         input.skip_space().await;
         // Only what follows makes the name certain.
-        if !input.is_next(self.key[0]).await && !input.is_next(self.close).await {
+        let is_object = input.is_next("{").await;
+        if !is_object && !input.is_next(self.key[0]).await && !input.is_next(self.close).await {
             return Err(NotACall);
         }
         let mut arguments = region.call(&name)?;
+        if is_object {
+            arguments.object().await?;
+            input.skip_space().await;
+            return if input.eat(self.close).await { Ok(()) } else { Err(NotACall) };
+        }
         loop {
             input.skip_space().await;
             if input.eat(self.key[0]).await {
@@ -103,9 +109,10 @@ impl Pairs {
             return Err(NotACall);
         }
         let (key, marks) = (key.trim(), &[self.value[1]]);
+        let end = End::tag(marks);
         match is_string {
-            Some(is_string) => arguments.stated(key, marks, is_string).await?,
-            None => arguments.text(key, marks, false).await?,
+            Some(is_string) => arguments.stated(key, end, is_string).await?,
+            None => arguments.text(key, end).await?,
         };
         Ok(())
     }

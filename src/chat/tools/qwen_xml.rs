@@ -2,7 +2,7 @@
 //!
 //! `<tool_call>\n<function=f>\n<parameter=x>\n1\n</parameter>\n</function>\n</tool_call>`
 
-use super::{Envelope, Format, NotACall, Parsing, Region, Rules, Spelling};
+use super::{End, Envelope, Format, NotACall, Parsing, Region, Rules, Spelling};
 use crate::chat::{Tool, ToolCall};
 
 /// Bytes of a name.
@@ -64,6 +64,14 @@ async fn function(region: &Region, tags: &Tags) -> Result<(), NotACall> {
         return Err(NotACall);
     }
     let mut arguments = region.call(name.trim())?;
+    input.skip_space().await;
+    if input.is_next("{").await {
+        arguments.object().await?;
+        input.skip_space().await;
+        let closed = input.eat("</function>").await;
+        input.pin();
+        return if closed { Ok(()) } else { Err(NotACall) };
+    }
     loop {
         input.skip_space().await;
         if input.eat("<parameter=").await {
@@ -71,8 +79,9 @@ async fn function(region: &Region, tags: &Tags) -> Result<(), NotACall> {
             if !input.eat(">").await {
                 return Err(NotACall);
             }
-            arguments.text(key.trim(), &["</parameter>"], !tags.newline.is_empty()).await?;
-        } else if input.eat("</function>").await {
+            let end = End { trim: !tags.newline.is_empty(), ..End::tag(&["</parameter>"]) };
+            arguments.text(key.trim(), end).await?;
+        } else if input.eat("</function>").await || input.is_next(tags.all[1]).await {
             arguments.end();
             return Ok(());
         } else {

@@ -1,6 +1,6 @@
 //! A call as a tag with the name as an attribute, and a tag inside for each parameter.
 
-use super::{Arguments, NotACall, Region, Rules, Spelling};
+use super::{Arguments, End, NotACall, Region, Rules, Spelling};
 use crate::chat::{Tool, ToolCall};
 
 /// Bytes of a name.
@@ -70,7 +70,15 @@ impl Tagged {
     async fn call(&self, region: &Region) -> Result<(), NotACall> {
         let input = &region.input;
         let name = attributes(region).await?.name.ok_or(NotACall)?;
-        let mut arguments = region.call(&name)?;
+        let mut arguments = region.call(name.trim())?;
+        input.skip_space().await;
+        if input.is_next("{").await {
+            arguments.object().await?;
+            input.skip_space().await;
+            let closed = input.eat(self.call[1]).await;
+            input.pin();
+            return if closed { Ok(()) } else { Err(NotACall) };
+        }
         loop {
             input.skip_space().await;
             if input.eat(self.parameter[0]).await {
@@ -95,8 +103,8 @@ impl Tagged {
             _ => close,
         };
         match string {
-            Some(is_string) => arguments.stated(&name, &[end], is_string).await?,
-            None => arguments.text(&name, &[end], false).await?,
+            Some(is_string) => arguments.stated(&name, End::tag(&[end]), is_string).await?,
+            None => arguments.text(&name, End::tag(&[end])).await?,
         };
         Ok(())
     }

@@ -14,6 +14,7 @@ mod apriel;
 mod calling_tool;
 mod cohere;
 mod command_r;
+mod counts;
 mod deepseek;
 mod firefunction;
 mod function_tag;
@@ -201,6 +202,9 @@ fn any_pieces(dialect: &'static Dialect, case: &[Piece<'_>], specials: &[String]
 
 /// A case, whole, in any pieces, and cut at every character: `calls` are names and arguments.
 fn check_dialect(dialect: &'static Dialect, case: &str, reasoning: &str, text: &str, calls: &[(&str, Value)]) {
+    if counts::counted(dialect, case) {
+        return;
+    }
     let case = pieces(case);
     let specials = specials(&case);
     let whole = any_pieces(dialect, &case, &specials);
@@ -327,6 +331,9 @@ const TEXTS: [&str; 14] = [
 
 /// What a format writes, it reads: hostile values of every type, alone and in parallel.
 fn check_rendered(format: &'static Format) {
+    if counts::counting() {
+        return;
+    }
     let call = |name: &str, arguments: Value| {
         let Value::Object(arguments) = arguments else { panic!("an object") };
         ToolCall { id: "call_1".to_owned(), name: name.to_owned(), arguments }

@@ -53,6 +53,22 @@ const TEMPLATES: &[(&str, &str, &str)] = &[
     ("upstage-Solar-Open-100B", "solar_open", "solar"),
 ];
 
+/// Texts of templates that are not among them.
+#[test]
+fn by_parts() {
+    let check = |model_type: &str, template: &str, dialect: &str| {
+        assert_eq!(named(model_type, template, Names::default()).dialect.name, dialect, "{model_type} {template}");
+    };
+    check("spark2_5", "", "spark");
+    check("olmo3", "", "olmo3");
+    check("", "<functions>{{ tools }}</functions> … <function_calls>{{ calls }}</function_calls>", "olmo3");
+    check(
+        "llama",
+        "<|start_header_id|> … When using tools, make calls in a single JSON array: [{\"name\": …}] … \"parameters\"",
+        "xlam",
+    );
+}
+
 fn named(model_type: &str, template: &str, names: Names<'_>) -> Choice {
     choose(model_type, template, names).unwrap_or_else(|error| panic!("{error}"))
 }

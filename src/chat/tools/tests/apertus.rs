@@ -4,7 +4,7 @@ use super::{json::check_json, *};
 use crate::chat::tools::apertus::FORMAT;
 
 #[test]
-fn cases() {
+pub fn cases() {
     check_json(&FORMAT, "<|tools_prefix|>", |calls| {
         let objects: Vec<String> =
             calls.iter().map(|(name, arguments)| format!("{{\"{name}\": {arguments}}}")).collect();

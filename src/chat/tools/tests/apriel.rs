@@ -7,7 +7,7 @@ use super::{
 use crate::chat::tools::apriel::FORMAT;
 
 #[test]
-fn cases() {
+pub fn cases() {
     check_json(&FORMAT, "<tool_calls>", |calls| objects(calls, "<tool_calls>[", ", ", "]</tool_calls>"));
     let check = |case: &str, text: &str, calls: &[(&str, Value)]| check(&FORMAT, case, text, calls);
     check(

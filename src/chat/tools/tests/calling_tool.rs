@@ -4,7 +4,7 @@ use super::{json::check_json, *};
 use crate::chat::tools::calling_tool::FORMAT;
 
 #[test]
-fn cases() {
+pub fn cases() {
     check_json(&FORMAT, "[Calling tool:", |calls| {
         let lines: Vec<String> =
             calls.iter().map(|(name, arguments)| format!("[Calling tool: {name}({arguments})]")).collect();
@@ -14,7 +14,7 @@ fn cases() {
     let paris = ("get_weather", json!({"city": "Paris"}));
     check("[Calling tool: get_weather(city=\"Paris\")]", "", std::slice::from_ref(&paris));
     check("[Calling tool=get_weather({\"city\": \"Paris\"})]", "", std::slice::from_ref(&paris));
-    check("I do.\n[Calling tool get_weather({\"city\": \"Paris\"})] Done.", "I do.Done.", &[paris]);
+    check("I do.\n[Calling tool get_weather({\"city\": \"Paris\"})] Done.", "I do.\nDone.", &[paris]);
     check("[Calling tool: now()]", "", &[("now", json!({}))]);
     check("[Calling tool: a friend]", "[Calling tool: a friend]", &[]);
 }

@@ -7,7 +7,7 @@ use super::{
 use crate::chat::tools::cohere::FORMAT;
 
 #[test]
-fn cases() {
+pub fn cases() {
     let write = |calls: &[(&str, &str)]| {
         let object = |(index, (name, arguments)): (usize, &(&str, &str))| {
             format!("    {{\"tool_call_id\": \"{index}\", \"tool_name\": \"{name}\", \"parameters\": {arguments}}}")

@@ -4,7 +4,7 @@ use super::{json::check_json, *};
 use crate::chat::tools::command_r::FORMAT;
 
 #[test]
-fn cases() {
+pub fn cases() {
     let write = |calls: &[(&str, &str)]| {
         let object = |(name, arguments): &(&str, &str)| {
             format!("    {{\n        \"tool_name\": \"{name}\",\n        \"parameters\": {arguments}\n    }}")

@@ -4,7 +4,7 @@ use super::{json::check_json, *};
 use crate::chat::tools::{deepseek::FORMAT, deepseek_v31};
 
 #[test]
-fn cases() {
+pub fn cases() {
     check_json(&FORMAT, "<｜tool▁calls▁begin｜>", |calls| {
         let call = |(name, arguments): &(&str, &str)| {
             format!("<｜tool▁call▁begin｜>function<｜tool▁sep｜>{name}\n```json\n{arguments}\n```<｜tool▁call▁end｜>")
@@ -12,7 +12,7 @@ fn cases() {
         let calls: Vec<String> = calls.iter().map(call).collect();
         format!("<｜tool▁calls▁begin｜>{}<｜tool▁calls▁end｜>", calls.join("\n"))
     });
-    check_json(&FORMAT, "<｜tool▁calls▁begin｜>", |calls| {
+    check_json(&deepseek_v31::FORMAT, "<｜tool▁calls▁begin｜>", |calls| {
         let call = |(name, arguments): &(&str, &str)| {
             format!("<｜tool▁call▁begin｜>{name}<｜tool▁sep｜>{arguments}<｜tool▁call▁end｜>")
         };

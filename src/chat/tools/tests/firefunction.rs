@@ -7,7 +7,7 @@ use super::{
 use crate::chat::tools::firefunction::FORMAT;
 
 #[test]
-fn cases() {
+pub fn cases() {
     check_json(&FORMAT, "functools", |calls| objects(calls, " functools[", ", ", "]"));
     let check = |case: &str, text: &str, calls: &[(&str, Value)]| check(&FORMAT, case, text, calls);
     check("functools.wraps is a decorator", "functools.wraps is a decorator", &[]);

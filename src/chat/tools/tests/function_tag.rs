@@ -4,7 +4,7 @@ use super::{json::check_json, *};
 use crate::chat::tools::function_tag::FORMAT;
 
 #[test]
-fn cases() {
+pub fn cases() {
     let tag = |calls: &[(&str, &str)]| {
         calls.iter().map(|(name, arguments)| format!("<function={name}>{arguments}</function>")).collect::<String>()
     };

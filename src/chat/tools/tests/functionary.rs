@@ -4,7 +4,7 @@ use super::{json::check_json, *};
 use crate::chat::tools::functionary::FORMAT;
 
 #[test]
-fn cases() {
+pub fn cases() {
     check_json(&FORMAT, ">>>", |calls| {
         calls.iter().map(|(name, arguments)| format!(">>>{name}\n{arguments}")).collect()
     });

@@ -8,13 +8,13 @@ use super::*;
 use crate::chat::tools::{GEMMA4, TOOL_CODE};
 
 #[test]
-fn cases() {
+pub fn cases() {
     let check = |case: &str, text: &str, calls: &[(&str, Value)]| check(&GEMMA4, case, text, calls);
     let paris = ("get_weather", json!({"city": "Paris"}));
     check("<|tool_call>call:get_weather{city:<|\"|>Paris<|\"|>}<tool_call|>", "", from_ref(&paris));
     check(
         "Sure. <|tool_call>call:get_weather{ city : <|\"|>Paris<|\"|> , }<tool_call|> So.",
-        "Sure.So.",
+        "Sure. So.",
         from_ref(&paris),
     );
     check(
@@ -46,6 +46,18 @@ fn cases() {
         "",
         &[("mcp.search-all", json!({"any": {"a": [1, null, true, []], "b": {}}, "q": null}))],
     );
+    // As the template does not write them.
+    check("<|tool_call>:get_weather{city:<|\"|>Paris<|\"|>}<tool_call|>", "", from_ref(&paris));
+    check(
+        "<|tool_call>call:get_weather(city:Paris,days:3)<tool_call|>",
+        "",
+        &[("get_weather", json!({"city": "Paris", "days": 3}))],
+    );
+    check(
+        "<|tool_call>call:now{}call:get_weather{city:<|\"|>Paris<|\"|>}<tool_call|>So.",
+        "So.",
+        &[("now", json!({})), paris.clone()],
+    );
     check("<|tool_call>call:rm{}<tool_call|>", "<|tool_call>call:rm{}<tool_call|>", &[]);
     check("A <|tool_call> is a mark.", "A <|tool_call> is a mark.", &[]);
     check("`<|tool_call>call:now{}<tool_call|>`", "`<|tool_call>call:now{}<tool_call|>`", &[]);
@@ -60,12 +72,12 @@ fn special_tokens() {
 }
 
 #[test]
-fn python() {
+pub fn python() {
     let check = |case: &str, text: &str, calls: &[(&str, Value)]| check(&TOOL_CODE, case, text, calls);
     let paris = ("get_weather", json!({"city": "Paris"}));
     let now = ("now", json!({}));
     check("```tool_code\nget_weather(city=\"Paris\")\n```", "", from_ref(&paris));
-    check("Sure.\n```tool_code\nprint(get_weather(city='Paris'))\n```\nSo.", "Sure.So.", from_ref(&paris));
+    check("Sure.\n```tool_code\nprint(get_weather(city='Paris'))\n```\nSo.", "Sure.\nSo.", from_ref(&paris));
     check("```tool_code\nx = default_api.get_weather(\"Paris\")\nprint(now())\n```", "", &[paris.clone(), now.clone()]);
     check("tool_code = get_weather(city=\"Paris\")\nprint(tool_code)", "", from_ref(&paris));
     check("tool_code = now()\nSo.", "So.", from_ref(&now));
@@ -99,6 +111,7 @@ fn thoughts() {
     check("Hm.<|channel>thought\nso<channel|>Yes.", "so", "Hm.Yes.", &[]);
     check("<|channel>thought\nso <|tool_call>call:now{}<tool_call|><channel|>Yes.", "so", "Yes.", from_ref(&now));
     check("<channel|>Yes.", "", "Yes.", &[]);
+    check("<|channel><|channel>thought\nso<channel|>Yes.", "so", "Yes.", &[]);
     check("<|channel>thought\nso<channel|>tool_code = now()", "so", "", from_ref(&now));
     check("<|channel>thought\nso ```tool_code\nnow()\n```", "so", "", &[now]);
 }

@@ -4,13 +4,15 @@ use super::{
     json::{check_json, objects},
     *,
 };
-use crate::chat::tools::gigachat::FORMAT;
+use crate::chat::tools::{gigachat::FORMAT, gigachat_v3};
 
 #[test]
-fn cases() {
+pub fn cases() {
     // One call a turn; more are read all the same.
     check_json(&FORMAT, "<|function_call|>", |calls| objects(calls, "<|function_call|>", "\n<|function_call|>", ""));
-    check_json(&FORMAT, "function call<|role_sep|>", |calls| objects(calls, "function call<|role_sep|>\n", "\n", ""));
+    check_json(&gigachat_v3::FORMAT, "function call<|role_sep|>", |calls| {
+        objects(calls, "function call<|role_sep|>\n", "\n", "")
+    });
     let check = |case: &str, text: &str, calls: &[(&str, Value)]| {
         check_dialect(named("gigachat"), case, "", text, calls);
         check_dialect(named("gigachat_v3"), case, "", text, calls);
@@ -39,5 +41,5 @@ fn writes_what_it_reads() {
 
 #[test]
 fn version_3_writes_what_it_reads() {
-    check_rendered(&crate::chat::tools::gigachat_v3::FORMAT);
+    check_rendered(&gigachat_v3::FORMAT);
 }

@@ -7,7 +7,7 @@ use super::{
 use crate::chat::tools::granite::FORMAT;
 
 #[test]
-fn cases() {
+pub fn cases() {
     check_json(&FORMAT, "<|tool_call|>", |calls| objects(calls, "<|tool_call|>[", ", ", "]"));
     check_json(&FORMAT, "<tool_call>", |calls| objects(calls, "<tool_call>[", ", ", "]</tool_call>"));
     check_json(&FORMAT, "<|tool_call|>", |calls| objects(calls, "<|tool_call|>\n", "\n", "\n</tool_call>"));

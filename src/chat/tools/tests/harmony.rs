@@ -4,7 +4,7 @@ use super::{json::check_json, *};
 use crate::chat::tools::harmony::FORMAT;
 
 #[test]
-fn cases() {
+pub fn cases() {
     check_json(&FORMAT, "<|start|>assistant to=", |calls| {
         let call = |(name, arguments): &(&str, &str)| {
             let name = name.trim_start_matches("functions.");
@@ -66,6 +66,8 @@ fn channels() {
     check("⟪<|channel|>⟫commentary to=functions.now⟪<|message|>⟫{} so⟪<|call|>⟫", "", "so", std::slice::from_ref(&now));
     check("⟪<|channel|>⟫analysis⟪<|message|>⟫cut", "cut", "", &[]);
     check("⟪<|channel|>⟫analysis", "", "", &[]);
+    check("⟪<|start|>⟫assistant⟪<|end|>⟫", "", "", &[]);
+    check("⟪<|start|>⟫\nNo message begins.\n⟪<|end|>⟫", "", "No message begins.", &[]);
     check(
         "⟪<|channel|>⟫commentary to=functions.write_file json⟪<|message|>⟫{\"path\": \"a\", \"content\": \"x <|end> \\\"y\\\"\n\"}⟪<|call|>⟫",
         "",

@@ -6,7 +6,7 @@ use super::*;
 use crate::chat::tools::hermes::FORMAT;
 
 #[test]
-fn cases() {
+pub fn cases() {
     let check = |case: &str, text: &str, calls: &[(&str, Value)]| check(&FORMAT, case, text, calls);
     let paris = ("get_weather", json!({"city": "Paris"}));
     check("hello", "hello", &[]);
@@ -46,6 +46,13 @@ fn cases() {
         "<tool_call>{\"name\": \"rm\", \"arguments\": {}}</tool_call>",
         &[],
     );
+    // White space between texts stays, on one side of what stands between them.
+    check(
+        "One.\n\n<tool_call>{\"name\": \"now\"}</tool_call>\n<tool_call>{\"name\": \"now\"}</tool_call> \nTwo.\n",
+        "One.\n\nTwo.\n",
+        &[("now", json!({})), ("now", json!({}))],
+    );
+    check("One.<tool_call>{\"name\": \"now\"}</tool_call> \n Two.", "One. \n Two.", &[("now", json!({}))]);
     check("A <tool_call> is a tag, so is </tool_call>.", "A <tool_call> is a tag, so is </tool_call>.", &[]);
     check(
         "Write `<tool_call>{\"name\": \"now\"}</tool_call>` so.",
@@ -99,6 +106,11 @@ fn thoughts() {
     check("<think>the `</think>` tag</think>Yes.", "the `</think>` tag", "Yes.", &[]);
     check("<think>so\n<tool_call>{\"name\": \"now\"}</tool_call>", "so", "", std::slice::from_ref(&now));
     check("<think>so <tool_call> hm</think>Yes", "so <tool_call> hm", "Yes", &[]);
+    // A thought's mark after a call that has ended the thought.
+    let call = "<tool_call>{\"name\": \"now\"}</tool_call>";
+    check(&format!("<think>so {call} hm\n</think>\n\nYes."), "so", "hm\n\n\nYes.", std::slice::from_ref(&now));
+    check(&format!("<think>so {call}\n</think>\n{call}"), "so", "", &[now.clone(), now.clone()]);
+    check(&format!("<think>so {call} a</think> b</think>"), "so", "a b</think>", std::slice::from_ref(&now));
     check("<think>so</think>\n<tool_call>{\"name\": \"now\"}</tool_call>\n", "so", "", std::slice::from_ref(&now));
     check("<think>never closed", "never closed", "", &[]);
     check("<think></think>", "", "", &[]);

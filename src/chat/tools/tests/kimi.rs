@@ -4,7 +4,7 @@ use super::{json::check_json, *};
 use crate::chat::tools::kimi::FORMAT;
 
 #[test]
-fn cases() {
+pub fn cases() {
     let write = |calls: &[(&str, &str)]| {
         let call = |(index, (name, arguments)): (usize, &(&str, &str))| {
             let name = name.strip_prefix("functions.").unwrap_or(name);

@@ -10,7 +10,7 @@ fn objects(calls: &[(&str, &str)], open: &str, between: &str) -> String {
 }
 
 #[test]
-fn cases() {
+pub fn cases() {
     check_json(&FORMAT, "", |calls| objects(calls, "", "; "));
     check_json(&FORMAT, "", |calls| objects(calls, "\n\n", "\n"));
     check_json(&FORMAT, "", |calls| format!("{}]", objects(calls, "[", ", ")));

@@ -7,7 +7,7 @@ use super::{
 use crate::chat::tools::minimax_m1::FORMAT;
 
 #[test]
-fn cases() {
+pub fn cases() {
     check_json(&FORMAT, "<tool_calls>", |calls| objects(calls, "<tool_calls>\n", "\n", "\n</tool_calls>"));
     check_dialect(
         named("minimax_m1"),

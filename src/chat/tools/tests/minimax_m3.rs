@@ -13,7 +13,7 @@ fn check(case: &str, text: &str, calls: &[(&str, Value)]) {
 }
 
 #[test]
-fn cases() {
+pub fn cases() {
     let paris = ("get_weather", json!({"city": "Paris"}));
     let now = ("now", json!({}));
     check("‹tool_call>\n‹invoke name=\"get_weather\">‹city>Paris‹/city>‹/invoke>\n‹/tool_call>", "", from_ref(&paris));
@@ -55,6 +55,17 @@ fn cases() {
         "‹invoke name=\"mcp.search-all\">‹any>‹item>‹a>1‹/a>‹/item>‹item>x‹/item>‹/any>‹/invoke>",
         "",
         &[("mcp.search-all", json!({"any": [{"a": "1"}, "x"]}))],
+    );
+    // Empty containers that are left open.
+    check(
+        "‹invoke name=\"write_file\">‹path>a‹/path>‹tags>\n‹/invoke>So.",
+        "So.",
+        &[("write_file", json!({"path": "a", "tags": []}))],
+    );
+    check(
+        "‹tool_call>‹invoke name=\"mcp.search-all\">‹any>‹item>‹a>‹/item>‹item>‹a>1‹/a>‹/item>‹/any>‹/invoke>‹/tool_call>",
+        "",
+        &[("mcp.search-all", json!({"any": [{"a": ""}, {"a": "1"}]}))],
     );
     check("‹invoke name=\"rm\">‹/invoke>", "‹invoke name=\"rm\">‹/invoke>", &[]);
     check("A <tool_call> and ‹tool_call> are tags.", "A <tool_call> and ‹tool_call> are tags.", &[]);

@@ -7,10 +7,15 @@ use super::{
 use crate::chat::tools::{mistral::FORMAT, mistral_args, mistral_ids};
 
 #[test]
-fn cases() {
+pub fn cases() {
     check_json(&FORMAT, "[TOOL_CALLS]", |calls| objects(calls, "[TOOL_CALLS][", ", ", "]"));
-    for between in ["", "[ARGS]", "[CALL_ID]abc123def[ARGS]", "\n"] {
-        check_json(&FORMAT, "[TOOL_CALLS]", |calls| {
+    for (format, between) in [
+        (&FORMAT, ""),
+        (&mistral_args::FORMAT, "[ARGS]"),
+        (&mistral_ids::FORMAT, "[CALL_ID]abc123def[ARGS]"),
+        (&FORMAT, "\n"),
+    ] {
+        check_json(format, "[TOOL_CALLS]", |calls| {
             calls.iter().map(|(name, arguments)| format!("[TOOL_CALLS]{name}{between}{arguments}")).collect()
         });
     }

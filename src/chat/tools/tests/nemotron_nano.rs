@@ -7,7 +7,7 @@ use super::{
 use crate::chat::tools::nemotron_nano::FORMAT;
 
 #[test]
-fn cases() {
+pub fn cases() {
     check_json(&FORMAT, "<TOOLCALL>", |calls| objects(calls, "<TOOLCALL>[", ", ", "]</TOOLCALL>"));
     let check = |case: &str, text: &str, calls: &[(&str, Value)]| check(&FORMAT, case, text, calls);
     check("<TOOLCALL>[{\"name\": \"now\", \"arguments\": {}}]", "", &[("now", json!({}))]);

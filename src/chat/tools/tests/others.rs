@@ -1,14 +1,14 @@
-//! LFM 2, UI-TARS, Inkling, Kimi K3 and Reka Edge: templates, model cards, and UI-TARS's published prompts.
+//! LFM 2, UI-TARS, Inkling, Kimi K3, Reka Edge and OLMo 3: templates, model cards, and UI-TARS's published prompts.
 
 use std::slice::from_ref;
 
 use serde_json::json;
 
 use super::*;
-use crate::chat::tools::{INKLING, KIMI_K3, LFM2, REKA, UI_TARS};
+use crate::chat::tools::{INKLING, KIMI_K3, LFM2, OLMO3, REKA, UI_TARS};
 
 #[test]
-fn lfm2() {
+pub fn lfm2() {
     let check = |case: &str, text: &str, calls: &[(&str, Value)]| check(&LFM2, case, text, calls);
     let paris = ("get_weather", json!({"city": "Paris"}));
     let now = ("now", json!({}));
@@ -46,7 +46,7 @@ fn lfm2() {
 }
 
 #[test]
-fn ui_tars() {
+pub fn ui_tars() {
     let check = |case: &str, text: &str, calls: &[(&str, Value)]| check(&UI_TARS, case, text, calls);
     let paris = ("get_weather", json!({"city": "Paris"}));
     check("Action: get_weather(city='Paris')", "", from_ref(&paris));
@@ -108,7 +108,7 @@ fn computer() {
 }
 
 #[test]
-fn inkling() {
+pub fn inkling() {
     let check = |case: &str, reasoning: &str, text: &str, calls: &[(&str, Value)]| {
         check_dialect(named("inkling"), case, reasoning, text, calls)
     };
@@ -155,7 +155,7 @@ fn inkling() {
 
 /// Cases without the tokens of Kimi's XML: ‹tag› and ‹/tag›.
 #[test]
-fn kimi_k3() {
+pub fn kimi_k3() {
     let tags = |text: &str| text.replace("‹/", "<|close|>").replace('‹', "<|open|>").replace('›', "<|sep|>");
     let check = |case: &str, reasoning: &str, text: &str, calls: &[(&str, Value)]| {
         check_dialect(named("kimi_k3"), &tags(case), reasoning, &tags(text), calls)
@@ -212,17 +212,87 @@ fn kimi_k3() {
         &[],
     );
     check("‹response›A tool call is XML.‹/response›", "", "A tool call is XML.", &[]);
+    check("‹think›so‹response›Yes.‹/response›", "so", "Yes.", &[]);
     check("‹think›so‹tools›‹call tool=\"now\" index=\"1\"›‹/call›‹/tools›", "so", "", from_ref(&now));
     check_rendered(&KIMI_K3);
 }
 
 #[test]
-fn reka() {
+pub fn reka() {
+    let check = |case: &str, text: &str, calls: &[(&str, Value)]| check(&REKA, case, text, calls);
+    let paris = ("get_weather", json!({"city": "Paris"}));
+    let now = ("now", json!({}));
+    let call = |name: &str, arguments: &str| {
+        format!("<tool_call>\n{{\"name\": \"{name}\", \"arguments\": {arguments}}}\n</tool_call>")
+    };
+    check(&call("get_weather", "{\"city\": \"Paris\"}"), "", from_ref(&paris));
+    check(&format!("{}{}", call("now", "{}"), call("now", "{}")), "", &[now.clone(), now.clone()]);
+    check(&format!("I look.\n\n{}\nSo.", call("now", "{}")), "I look.\n\nSo.", from_ref(&now));
     check(
-        &REKA,
-        "<tool_call>\n{\"name\": \"now\", \"arguments\": {}}\n</tool_call><tool_call>\n{\"name\": \"now\", \"arguments\": {}}\n</tool_call>",
+        &call("get_weather", "{\"city\": \"\\u00cele \\ud83d\\ude00 é\", \"days\": \"3\", \"metric\": true}"),
         "",
-        &[("now", json!({})), ("now", json!({}))],
+        &[("get_weather", json!({"city": "Île 😀 é", "days": 3, "metric": true}))],
     );
+    check(
+        &call("write_file", "{\"path\": \"a \\\"b\\\"\", \"content\": \"</tool_call>\\nif a < b:\\n\\treturn 'x'\"}"),
+        "",
+        &[("write_file", json!({"path": "a \"b\"", "content": "</tool_call>\nif a < b:\n\treturn 'x'"}))],
+    );
+    check(
+        &call(
+            "write_file",
+            "{\"path\": \"\", \"content\": \"5\", \"tags\": [\"x\", 1], \"options\": {\"mode\": \"7\"}}",
+        ),
+        "",
+        &[("write_file", json!({"path": "", "content": "5", "tags": ["x", "1"], "options": {"mode": 7}}))],
+    );
+    check(
+        &call("mcp.search-all", "{\"q\": null, \"any\": [1, \"2\", {\"a\": {}}]}"),
+        "",
+        &[("mcp.search-all", json!({"q": null, "any": [1, "2", {"a": {}}]}))],
+    );
+    check("<tool_call>{\"name\": \"now\", \"arguments\": null}", "", from_ref(&now));
+    check(&call("rm", "{}"), &call("rm", "{}"), &[]);
+    check("A <tool_call> is a tag.", "A <tool_call> is a tag.", &[]);
+    check("`<tool_call>{\"name\": \"now\"}</tool_call>`", "`<tool_call>{\"name\": \"now\"}</tool_call>`", &[]);
+    check_dialect(named("reka"), &format!("<think>so</think>\n\n{}", call("now", "{}")), "so", "", from_ref(&now));
     check_rendered(&REKA);
+}
+
+#[test]
+pub fn olmo3() {
+    let check = |case: &str, text: &str, calls: &[(&str, Value)]| check(&OLMO3, case, text, calls);
+    let paris = ("get_weather", json!({"city": "Paris"}));
+    let now = ("now", json!({}));
+    check("<function_calls>get_weather(city=\"Paris\")</function_calls>", "", from_ref(&paris));
+    check(
+        "Sure.\n<function_calls>\nnow()\nget_weather(city='Paris')\n\nnow( )\n</function_calls>\n",
+        "Sure.",
+        &[now.clone(), paris.clone(), now.clone()],
+    );
+    check(
+        "<function_calls>get_weather(city='5', days=\"3\", metric=true, limit=1.5)</function_calls>",
+        "",
+        &[("get_weather", json!({"city": "5", "days": 3, "metric": true, "limit": 1.5}))],
+    );
+    check(
+        "<function_calls>write_file(path='it\\'s \"a\"', content=\"f(x)\\n</b> é\", tags=[\"x\", 'y'], options={\"mode\": 7})</function_calls>",
+        "",
+        &[(
+            "write_file",
+            json!({"path": "it's \"a\"", "content": "f(x)\n</b> é", "tags": ["x", "y"], "options": {"mode": 7}}),
+        )],
+    );
+    check(
+        "<function_calls>mcp.search-all(q=None, any=(1, {'a': []}))</function_calls>",
+        "",
+        &[("mcp.search-all", json!({"q": null, "any": [1, {"a": []}]}))],
+    );
+    check("<function_calls>get_weather(city=\"Paris\")\nnow()", "", &[paris.clone(), now.clone()]);
+    check("<function_calls>rm(path='/')</function_calls>", "<function_calls>rm(path='/')</function_calls>", &[]);
+    check("<function_calls> is a tag.", "<function_calls> is a tag.", &[]);
+    check("`<function_calls>now()</function_calls>`", "`<function_calls>now()</function_calls>`", &[]);
+    check("now()", "now()", &[]);
+    check_dialect(named("olmo3"), "<think>so</think><function_calls>now()</function_calls>", "so", "", from_ref(&now));
+    check_rendered(&OLMO3);
 }

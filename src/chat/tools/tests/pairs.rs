@@ -32,7 +32,7 @@ fn check_all(case: &str, text: &str, calls: &[(&str, Value)]) {
 }
 
 #[test]
-fn cases() {
+pub fn cases() {
     let paris = ("get_weather", json!({"city": "Paris"}));
     check_all(
         "<tool_call>get_weather\n<arg_key>city</arg_key>\n<arg_value>Paris</arg_value>\n</tool_call>",
@@ -84,10 +84,20 @@ fn cases() {
     );
     // Broken off in the middle of a text that goes on.
     check_all(
-        "<tool_call>get_weather<arg_key>city</arg_key><arg_value>Paris</arg_value> and so on",
-        "and so on",
+        "<tool_call>get_weather<arg_key>city</arg_key><arg_value>Paris</arg_value><b> and so on",
+        "<b> and so on",
         from_ref(&paris),
     );
+    // A closing tag within a value.
+    for format in FAMILIES {
+        let city = translated(format, "a </arg_value> b\n");
+        let case = translated(
+            format,
+            "<tool_call>get_weather<arg_key>city</arg_key><arg_value>CITY</arg_value>\n</tool_call>",
+        );
+        check(format, &case.replace("CITY", &city), "", &[("get_weather", json!({"city": city}))]);
+    }
+    check_all("<tool_call>get_weather\n{\"city\": \"Paris\"}\n</tool_call>", "", from_ref(&paris));
 }
 
 #[test]
@@ -103,12 +113,20 @@ fn outer_tags() {
         );
         check(
             "Yes.<tool_calls><tool_call>{\"name\": \"now\", \"arguments\": {}}</tool_call></tool_calls> So.",
-            "Yes.So.",
+            "Yes. So.",
             from_ref(&now),
         );
         check("<tool_call>now</tool_call>\n</tool_calls>", "", from_ref(&now));
     }
     check(&HUNYUAN, "<tool_call:opensource>now<tool_sep:opensource>\n</tool_call:opensource>", "", from_ref(&now));
+    // Without the suffix.
+    check(
+        &HUNYUAN,
+        "Sure.<tool_calls>\n<tool_call>now<tool_sep>\n</tool_call>\n<tool_call>mcp.search-all<tool_sep>\n<arg_key>q</arg_key>\n<arg_value>null</arg_value>\n</tool_call>\n</tool_calls>",
+        "Sure.",
+        &[now.clone(), ("mcp.search-all", json!({"q": null}))],
+    );
+    check(&HUNYUAN, "<tool_call>now<tool_sep>{}</tool_call>", "", from_ref(&now));
     check(
         &K2_HORIZON,
         "<ifm|tool_call>mcp.search-all\n<ifm|arg_key>any</ifm|arg_key>\n<ifm|arg_type>string</ifm|arg_type>\n<ifm|arg_value>[1]</ifm|arg_value>\n<ifm|arg_key>q</ifm|arg_key>\n<ifm|arg_type>string</ifm|arg_type>\n<ifm|arg_value>5</ifm|arg_value>\n</ifm|tool_call>",
@@ -137,6 +155,7 @@ fn thoughts() {
     check_dialect(named("glm"), "<think>so <tool_call>now</tool_call>", "so", "", from_ref(&now));
     check_dialect(named("glm47"), "</think>Yes.", "", "Yes.", &[]);
     check_dialect(named("hunyuan"), "<think:opensource>so</think:opensource>Yes.", "so", "Yes.", &[]);
+    check_dialect(named("hunyuan"), "<think>so</think>Yes.", "so", "Yes.", &[]);
     check_dialect(named("k2_horizon"), "<ifm|think_fast>so</ifm|think_fast>\nYes.", "so", "Yes.", &[]);
     check_dialect(named("laguna_s"), "<think>so</think><tool_call>now</tool_call>", "so", "", &[now]);
 }

@@ -6,14 +6,14 @@ use super::*;
 use crate::chat::tools::pythonic::FORMAT;
 
 #[test]
-fn cases() {
+pub fn cases() {
     let check = |case: &str, text: &str, calls: &[(&str, Value)]| check(&FORMAT, case, text, calls);
     let paris = ("get_weather", json!({"city": "Paris"}));
     check("[get_weather(city=\"Paris\")]", "", std::slice::from_ref(&paris));
     check("<|python_start|>[get_weather(city='Paris')]<|python_end|>", "", std::slice::from_ref(&paris));
     check(
         "I look.\n<|python_start|>[get_weather(city='Paris')]<|python_end|> ok",
-        "I look.ok",
+        "I look.\nok",
         std::slice::from_ref(&paris),
     );
     check(
@@ -60,6 +60,18 @@ fn cases() {
         &[("write_file", json!({"path": "", "content": "é é \u{1f600} </tool_call> [now()]"}))],
     );
     check("[mcp.search-all(q=None, any=[True, {}])]", "", &[("mcp.search-all", json!({"q": null, "any": [true, {}]}))]);
+    // Tuples, escapes that JSON does not have, and words without quotes.
+    check(
+        "[write_file(path=\"\\x41\\102\\0\\u00e9\\U0001f600\", tags=('a)', \"b\",), content='\\a\\v\\\n\\q\\9')]",
+        "",
+        &[("write_file", json!({"path": "AB\0é\u{1f600}", "tags": ["a)", "b"], "content": "\u{7}\u{b}\\q\\9"}))],
+    );
+    check(
+        "[mcp.search-all(any=((1, 2), []), q=())]",
+        "",
+        &[("mcp.search-all", json!({"any": [[1, 2], []], "q": "[]"}))],
+    );
+    check("[get_weather(city=Paris, unit=c)]", "", &[("get_weather", json!({"city": "Paris", "unit": "c"}))]);
     check("[get_weather({\"city\": \"Paris\"})]", "", std::slice::from_ref(&paris));
     check("[rm(path='/')]", "[rm(path='/')]", &[]);
     check("[now] is a link, [now](x) too.", "[now] is a link, [now](x) too.", &[]);

@@ -1,24 +1,22 @@
 //! Calls of Qwen3-Coder and Qwen 3.5.
 
+use std::slice::from_ref;
+
 use serde_json::json;
 
 use super::*;
 use crate::chat::tools::qwen_xml::FORMAT;
 
 #[test]
-fn cases() {
+pub fn cases() {
     let check = |case: &str, text: &str, calls: &[(&str, Value)]| check(&FORMAT, case, text, calls);
     let paris = ("get_weather", json!({"city": "Paris"}));
     check(
         "<tool_call>\n<function=get_weather>\n<parameter=city>\nParis\n</parameter>\n</function>\n</tool_call>",
         "",
-        std::slice::from_ref(&paris),
+        from_ref(&paris),
     );
-    check(
-        "Sure.\n<function=get_weather>\n<parameter=city>Paris</parameter>\n</function>",
-        "Sure.",
-        std::slice::from_ref(&paris),
-    );
+    check("Sure.\n<function=get_weather>\n<parameter=city>Paris</parameter>\n</function>", "Sure.", from_ref(&paris));
     check("<tool_call><function=now></function></tool_call>", "", &[("now", json!({}))]);
     check(
         "<tool_call>\n<function=get_weather>\n<parameter=days>\n3\n</parameter>\n<parameter=metric>\nFalse\n</parameter>\n<parameter=city>\n12\n</parameter>\n</function>\n</tool_call>",
@@ -51,6 +49,18 @@ fn cases() {
         &[("mcp.search-all", json!({"q": null, "any": "5"}))],
     );
     check("<function=now> so what</function>", "so what</function>", &[("now", json!({}))]);
+    check("<tool_call><function=get_weather>{\"city\": \"Paris\"}</function></tool_call>", "", from_ref(&paris));
+    // A tag left out, and one that is part of a value.
+    check(
+        "<tool_call>\n<function=get_weather>\n<parameter=city>\nParis\n</parameter>\n</tool_call>",
+        "",
+        from_ref(&paris),
+    );
+    check(
+        "<function=write_file><parameter=path>\na\n</parameter><parameter=content>\nend it with </parameter>\nand go on</parameter>.\n</parameter>\n</function>",
+        "",
+        &[("write_file", json!({"path": "a", "content": "end it with </parameter>\nand go on</parameter>."}))],
+    );
 }
 
 #[test]

@@ -8,7 +8,7 @@ use super::*;
 use crate::chat::tools::{NEMOTRON, SEED_OSS, STEP3P5};
 
 #[test]
-fn cases() {
+pub fn cases() {
     let paris = ("get_weather", json!({"city": "Paris"}));
     let now = ("now", json!({}));
     for format in [&NEMOTRON, &STEP3P5, &SEED_OSS] {
@@ -21,7 +21,7 @@ fn cases() {
             "",
             from_ref(&paris),
         );
-        check("Sure.\n<tool_call><function=now></function></tool_call>\nSo.", "Sure.So.", from_ref(&now));
+        check("Sure.\n<tool_call><function=now></function></tool_call>\nSo.", "Sure.\nSo.", from_ref(&now));
         check(
             "<tool_call>\n<function=now>\n</function>\n</tool_call><tool_call>\n<function=now>\n</function>\n</tool_call>\n",
             "",
@@ -49,7 +49,17 @@ fn cases() {
             "",
             &[("mcp.search-all", json!({"q": null}))],
         );
-        check("<function=get_weather><parameter=city>Paris</parameter> and so on", "and so on", from_ref(&paris));
+        check(
+            "<function=get_weather><parameter=city>Paris</parameter><b> and so on",
+            "<b> and so on",
+            from_ref(&paris),
+        );
+        check(
+            "<function=get_weather><parameter=city>a </parameter> b</parameter></function>",
+            "",
+            &[("get_weather", json!({"city": "a </parameter> b"}))],
+        );
+        check("<function=get_weather>{\"city\": \"Paris\"}</function>", "", from_ref(&paris));
     }
     // White space around a value belongs to it, or to the tags.
     let case =

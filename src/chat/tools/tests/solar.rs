@@ -4,7 +4,7 @@ use super::{json::check_json, *};
 use crate::chat::tools::solar::FORMAT;
 
 #[test]
-fn cases() {
+pub fn cases() {
     check_json(&FORMAT, "<|tool_calls|>", |calls| {
         let call = |(name, arguments): &(&str, &str)| {
             format!("<|tool_call:begin|>aB3<|tool_call:name|>{name}<|tool_call:args|>{arguments}<|tool_call:end|>")

@@ -38,7 +38,7 @@ fn check_all(case: &str, text: &str, calls: &[(&str, Value)]) {
 }
 
 #[test]
-fn cases() {
+pub fn cases() {
     let paris = ("get_weather", json!({"city": "Paris"}));
     let now = ("now", json!({}));
     check_all(
@@ -80,10 +80,18 @@ fn cases() {
         &[("write_file", json!({"path": "é😀", "content": ""}))],
     );
     check_all(
-        "<invoke name=\"get_weather\"><parameter name=\"city\">Paris</parameter> and so on",
-        "and so on",
+        "<invoke name=\"get_weather\"><parameter name=\"city\">Paris</parameter><b> and so on",
+        "<b> and so on",
         from_ref(&paris),
     );
+    // A closing tag within a value.
+    for format in FAMILIES {
+        let content = translated(format, "is </parameter>, or\n</parameter>: a tag");
+        let case = "<invoke name=\"write_file\"><parameter name=\"path\">a</parameter>\n<parameter name=\"content\">CONTENT</parameter>\n</invoke>";
+        let case = translated(format, case).replace("CONTENT", &content);
+        check(format, &case, "", &[("write_file", json!({"path": "a", "content": content}))]);
+    }
+    check_all("<invoke name=\" get_weather\">\n{\"city\": \"Paris\"}\n</invoke>", "", from_ref(&paris));
 }
 
 #[test]
@@ -155,7 +163,15 @@ fn messages() {
         "",
         &[now.clone(), now.clone()],
     );
+    // A thought is one to its end, and what is said to the user is no call.
     check(&format!(" to=self<|message|>so {call}<|eom|>"), "so", "", from_ref(&now));
+    check(
+        &format!(" to=self<|message|>so {call} or so<|eom|><|start|>assistant to=user<|message|>Yes."),
+        "soor so",
+        "Yes.",
+        from_ref(&now),
+    );
+    check(&format!(" to=user<|message|>Write {call} so.<|eot|>"), "", &format!("Write {call} so."), &[]);
     check("<|message|>Yes.", "", "Yes.", &[]);
     check("Yes.<|eot|>", "", "Yes.", &[]);
 }

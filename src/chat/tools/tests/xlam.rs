@@ -7,7 +7,7 @@ use super::{
 use crate::chat::tools::xlam::FORMAT;
 
 #[test]
-fn cases() {
+pub fn cases() {
     check_json(&FORMAT, "", |calls| objects(calls, "[", ", ", "]"));
     check_json(&FORMAT, "", |calls| objects(calls, "```json\n[", ",\n", "]\n```"));
     check_json(&FORMAT, "", |calls| objects(calls, "\n[\n", ",\n", "\n]\n"));
