@@ -87,15 +87,18 @@ fn tools() -> Vec<Tool> {
     ]
 }
 
+/// How an answer ends: [`Splitter::finish`] or [`Splitter::complete`].
+type End = fn(&mut Splitter) -> Vec<Event>;
+
 /// Reads pieces. Text between `⟪` and `⟫` in a case is a special token of that name.
-fn read(dialect: &'static Dialect, pieces: &[Piece<'_>], specials: &[String]) -> Whole {
+fn read(dialect: &'static Dialect, pieces: &[Piece<'_>], specials: &[String], end: End) -> Whole {
     let starts = if dialect.reasoning.as_ref().is_some_and(|tags| tags.always) { Cut::Reasoning } else { Cut::Text };
     let mut splitter = Splitter::new(dialect, &tools(), starts, specials.iter().cloned(), 7);
     let mut whole = Whole::default();
     for piece in pieces {
         splitter.push(*piece).into_iter().for_each(|event| whole.add(event));
     }
-    splitter.finish().into_iter().for_each(|event| whole.add(event));
+    end(&mut splitter).into_iter().for_each(|event| whole.add(event));
     whole
 }
 
@@ -188,14 +191,21 @@ fn generator(mut state: u64) -> impl FnMut(usize) -> usize {
     }
 }
 
-/// Reads in any pieces the same.
+/// Reads in any pieces the same, whether it was cut or the model ended it; returns what it is where it was cut.
 fn any_pieces(dialect: &'static Dialect, case: &[Piece<'_>], specials: &[String]) -> Whole {
-    let whole = read(dialect, case, specials);
-    for seed in 0..6 {
-        let mut random = generator(seed);
-        let pieces = cut(case, |below| if seed == 0 { 0 } else { random(below) });
-        assert_eq!(read(dialect, &pieces, specials), whole, "in other pieces: {case:?}");
-    }
+    let [whole, _] = [Splitter::finish as End, Splitter::complete].map(|end| {
+        let whole = read(dialect, case, specials, end);
+        for seed in 0..6 {
+            let mut random = generator(seed);
+            let pieces = cut(case, |below| if seed == 0 { 0 } else { random(below) });
+            assert_eq!(read(dialect, &pieces, specials, end), whole, "in other pieces: {case:?}");
+        }
+        for call in whole.calls.iter().filter(|call| !call.ended) {
+            let parsed: Result<Value, _> = serde_json::from_str(&call.arguments);
+            assert!(parsed.is_err(), "cut, but complete: {call:?} of {case:?}");
+        }
+        whole
+    });
     whole
 }
 
