@@ -276,13 +276,15 @@ fn number(word: &str) -> Option<String> {
 async fn string(input: &Input, sink: &mut dyn Sink, place: Place) -> Result<(), NotJson> {
     let quote = input.next().await.ok_or(NotJson)?;
     let two = String::from_iter([quote, quote]);
-    let triple = matches!(place, Place::Argument | Place::Statement) && input.eat(&two).await;
+    let is_argument = matches!(place, Place::Argument | Place::Statement);
+    let triple = is_argument && input.eat(&two).await;
+    let is_code = is_argument || quote == '\'';
     sink.json("\"");
     loop {
         let plain = |char: char| char != quote && char != '\\' && char != '"' && char >= ' ';
         input.take_while(plain, |piece| sink.json(piece)).await;
         match input.peek().await.ok_or(NotJson)? {
-            '\\' => escape(input, sink).await?,
+            '\\' => escape(input, sink, is_code).await?,
             char if char == quote => {
                 let done = match triple {
                     true => quotes(input, quote).await.ok_or(NotJson)?,
@@ -373,8 +375,9 @@ async fn word_ahead(input: &Input, first: char, mut at: usize, others: &str) -> 
     Some((word, then))
 }
 
-/// What follows a backslash. An escape that JSON does not know is a backslash that was meant.
-async fn escape(input: &Input, sink: &mut dyn Sink) -> Result<(), NotJson> {
+/// What follows a backslash. An escape that JSON does not know is a backslash that was meant, but for Python's `\x1b` where
+/// the string is Python's.
+async fn escape(input: &Input, sink: &mut dyn Sink, is_code: bool) -> Result<(), NotJson> {
     input.next().await;
     match input.peek().await.ok_or(NotJson)? {
         char @ ('"' | '\\' | '/' | 'b' | 'f' | 'n' | 'r' | 't') => {
@@ -386,6 +389,10 @@ async fn escape(input: &Input, sink: &mut dyn Sink) -> Result<(), NotJson> {
             sink.json("'");
         }
         'u' => unicode(input, sink).await?,
+        'x' if is_code => match digits(input, 2).await? {
+            Some(code) => sink.json(&escaped(char::from_u32(code).unwrap_or(char::REPLACEMENT_CHARACTER))),
+            None => sink.json("\\\\"),
+        },
         _ => sink.json("\\\\"),
     }
     Ok(())
@@ -394,7 +401,7 @@ async fn escape(input: &Input, sink: &mut dyn Sink) -> Result<(), NotJson> {
 /// The character of `\uXXXX`, of a pair of them where it takes two; U+FFFD where it is half of one; what stands there
 /// where there are no four digits.
 async fn unicode(input: &Input, sink: &mut dyn Sink) -> Result<(), NotJson> {
-    let Some(first) = four_digits(input).await? else {
+    let Some(first) = digits(input, 4).await? else {
         sink.json("\\\\");
         return Ok(());
     };
@@ -403,7 +410,7 @@ async fn unicode(input: &Input, sink: &mut dyn Sink) -> Result<(), NotJson> {
     let is_half = (0xd800..0xdc00).contains(&first) && input.peek().await.ok_or(NotJson)? == '\\';
     if is_half && input.peek_at(1).await.ok_or(NotJson)? == 'u' {
         input.next().await;
-        match four_digits(input).await? {
+        match digits(input, 4).await? {
             Some(second) => char = char::decode_utf16([first as u16, second as u16]).next().and_then(Result::ok),
             None => {
                 sink.json(&escaped(char::REPLACEMENT_CHARACTER));
@@ -416,16 +423,16 @@ async fn unicode(input: &Input, sink: &mut dyn Sink) -> Result<(), NotJson> {
     Ok(())
 }
 
-/// `uXXXX`, taken where it is that.
-async fn four_digits(input: &Input) -> Result<Option<u32>, NotJson> {
+/// The number behind a letter: `uXXXX`, `xXX`; taken where it is one of `count` hexadecimal digits.
+async fn digits(input: &Input, count: usize) -> Result<Option<u32>, NotJson> {
     let (mut code, mut at) = (0, 1);
-    for _ in 0..4 {
+    for _ in 0..count {
         let Some(char) = input.peek_at(at).await else { return Err(NotJson) };
         let Some(digit) = char.to_digit(16) else { return Ok(None) };
         code = code * 16 + digit;
         at += 1;
     }
-    for _ in 0..5 {
+    for _ in 0..count + 1 {
         input.next().await;
     }
     Ok(Some(code))
@@ -449,6 +456,7 @@ mod tests {
         check("{\"a\": \"x\ny\t\"}", r#"{"a":"x\ny\t"}"#);
         check(r#"{"a": "say "hi" now", "b": 1,}"#, r#"{"a":"say \"hi\" now","b":1}"#);
         check(r#"{"a": "\d+\.", "b": "\u00e9\ud83d\ude00\ud800\uZ"}"#, r#"{"a":"\\d+\\.","b":"é😀�\\uZ"}"#);
+        check(r#"["\x41", '\x41\x1b\xe9', '\x4']"#, r#"["\\x41","A\u001bé","\\x4"]"#);
         check(r#"["a", "b" , ]"#, r#"["a","b"]"#);
         check("[.5, 5., 007, +1, 1_000]", "[0.5,5.0,7,1,1000]");
         check("[1.50, -0, 1e5, 12345678901234567890123]", "[1.50,-0,1e5,12345678901234567890123]");
