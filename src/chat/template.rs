@@ -12,6 +12,7 @@ mod syntax;
 mod text;
 mod thinking;
 mod variables;
+mod widths;
 
 use minijinja::{Environment, Value};
 
