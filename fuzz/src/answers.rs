@@ -73,11 +73,15 @@ impl Case {
         assert_eq!(self.read(&characters(&self.pieces)), whole, "by characters: {self:?}");
         promises::of_whole(self, &whole);
         let begun = &self.pieces[..self.pieces.len() * self.share / 256];
-        promises::of_beginning(self, &self.read(begun), &whole);
+        promises::of_beginning(self, &self.read_to(begun, Splitter::finish), &whole);
         whole
     }
 
     fn read(&self, pieces: &[Owned]) -> Vec<Part> {
+        self.read_to(pieces, if self.complete { Splitter::complete } else { Splitter::finish })
+    }
+
+    fn read_to(&self, pieces: &[Owned], end: fn(&mut Splitter) -> Vec<Event>) -> Vec<Part> {
         static TOOLS: LazyLock<Vec<Tool>> = LazyLock::new(tools);
         let tools: &[Tool] = if self.declares_tools { &TOOLS } else { &[] };
         let special = |piece: &Owned| if let Owned::Special(name) = piece { Some(name.clone()) } else { None };
@@ -91,8 +95,7 @@ impl Case {
             });
             events.into_iter().for_each(|event| add(&mut parts, event));
         }
-        let rest = if self.complete { splitter.complete() } else { splitter.finish() };
-        rest.into_iter().for_each(|event| add(&mut parts, event));
+        end(&mut splitter).into_iter().for_each(|event| add(&mut parts, event));
         parts
     }
 

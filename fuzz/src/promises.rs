@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use serde_json::Value;
+use serde::de::IgnoredAny;
 
 use crate::{
     answers::{Call, Case, Part, calls},
@@ -44,11 +44,9 @@ pub fn of_beginning(case: &Case, begun: &[Part], whole: &[Part]) {
 
 /// The arguments of a call that ended are an object; those of one that was cut cannot be taken for one.
 fn is_json_only_if_ended(case: &Case, call: &Call) {
-    let arguments: Result<Value, _> = serde_json::from_str(&call.arguments);
-    match call.ended {
-        true => assert!(arguments.is_ok_and(|arguments| arguments.is_object()), "{case:?}: {call:?}"),
-        false => assert!(arguments.is_err(), "{case:?}: {call:?}"),
-    }
+    // Unlike a value, this takes numbers that no double holds.
+    let is_json = serde_json::from_str::<IgnoredAny>(&call.arguments).is_ok();
+    assert_eq!(is_json && call.arguments.starts_with('{'), call.ended, "{case:?}: {call:?}");
 }
 
 /// An answer without calls is said, but for marks and space around them.

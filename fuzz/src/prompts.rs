@@ -18,7 +18,7 @@ const CONTROLS: [&str; 8] =
 const SHOWN: [&str; 6] = ["<think>", "</think>", "<tool_call>", "</tool_call>", "<tool_response>", "</tool_response>"];
 
 /// A small part of what mettle allows: a template is rendered a dozen times when it is loaded.
-const FUEL: u64 = 200_000;
+const FUEL: u64 = 100_000;
 
 static TOKENIZER: LazyLock<Tokenizer> = LazyLock::new(|| {
     let control = [SMUGGLED].into_iter().chain(CONTROLS).map(|name| (name.to_owned(), TokenType::Control));
