@@ -332,7 +332,11 @@ async fn ends(input: &Input, place: Place) -> Option<bool> {
         (Place::Member, '}') | (Place::Item, ']' | ',') => true,
         (Place::Member, ',') => matches!(input.peek_after(after).await?.0, '"' | '\'' | '}'),
         (Place::Argument, ')') => ends_call(input, after).await?,
-        (Place::Statement, ')') => input.peek_at(after).await.is_none_or(|char| "\n\r)`;".contains(char)),
+        (Place::Statement, ')') => match input.peek_at(after).await {
+            Some(char) => "\n\r)`;".contains(char),
+            // In the middle of a string there may be a parenthesis, too.
+            None => input.is_complete().then_some(true)?,
+        },
         (Place::Argument | Place::Statement, ',') => begins_argument(input, after).await?,
         _ => false,
     })

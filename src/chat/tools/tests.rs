@@ -191,9 +191,9 @@ fn generator(mut state: u64) -> impl FnMut(usize) -> usize {
     }
 }
 
-/// Reads in any pieces the same, whether it was cut or the model ended it; returns what it is where it was cut.
-fn any_pieces(dialect: &'static Dialect, case: &[Piece<'_>], specials: &[String]) -> Whole {
-    let [whole, _] = [Splitter::finish as End, Splitter::complete].map(|end| {
+/// Reads in any pieces the same: what it is where it was cut, and where the model ended it.
+fn any_pieces(dialect: &'static Dialect, case: &[Piece<'_>], specials: &[String]) -> [Whole; 2] {
+    [Splitter::finish as End, Splitter::complete].map(|end| {
         let whole = read(dialect, case, specials, end);
         for seed in 0..6 {
             let mut random = generator(seed);
@@ -205,15 +205,14 @@ fn any_pieces(dialect: &'static Dialect, case: &[Piece<'_>], specials: &[String]
             assert!(parsed.is_err(), "cut, but complete: {call:?} of {case:?}");
         }
         whole
-    });
-    whole
+    })
 }
 
 /// A case, whole, in any pieces, and cut at every character: `calls` are names and arguments.
 fn check_dialect(dialect: &'static Dialect, case: &str, reasoning: &str, text: &str, calls: &[(&str, Value)]) {
     let case = pieces(case);
     let specials = specials(&case);
-    let whole = any_pieces(dialect, &case, &specials);
+    let [_, whole] = any_pieces(dialect, &case, &specials);
     let made: Vec<(&str, Value)> = whole
         .calls
         .iter()
@@ -227,7 +226,7 @@ fn check_dialect(dialect: &'static Dialect, case: &str, reasoning: &str, text: &
         case.iter().map(|piece| if let Piece::Text(text) = piece { text.chars().count() } else { 1 }).sum();
     for count in 0..length {
         let begun = first(&case, count);
-        let part = any_pieces(dialect, &begun, &specials);
+        let [part, _] = any_pieces(dialect, &begun, &specials);
         for (cut, call) in part.calls.iter().zip(&whole.calls) {
             // What is complete is right, and what is not cannot be taken for complete.
             assert_eq!((&cut.name, &cut.id), (&call.name, &call.id), "{begun:?}");
@@ -352,7 +351,7 @@ fn check_rendered(format: &'static Format) {
                 calls.iter().enumerate().map(|(index, call)| (format.render)(call, index)).collect();
             let envelope = &format.envelope;
             let written = format!("{}{}{}", envelope.open, written.join(envelope.between), envelope.close);
-            let whole = any_pieces(dialect(format), &[Piece::Text(&written)], &[]);
+            let [_, whole] = any_pieces(dialect(format), &[Piece::Text(&written)], &[]);
             let made: Vec<(String, Value)> = whole
                 .calls
                 .iter()
@@ -392,7 +391,7 @@ fn random_mutations() {
                 let to = if random(2) == 0 { chars.len() } else { from + random(chars.len() - from + 1) };
                 text.extend(&chars[from..to.max(from)]);
             }
-            let whole = any_pieces(dialect, &[Piece::Text(&text)], &[]);
+            let [whole, _] = any_pieces(dialect, &[Piece::Text(&text)], &[]);
             // What is not markup is somewhere.
             if !text.contains('<') && !text.contains('{') {
                 assert_eq!(whole.text, text);
@@ -422,7 +421,7 @@ fn a_big_argument_takes_no_room() {
             most = most.max(splitter.held());
             rest = after;
         }
-        splitter.finish().into_iter().for_each(|event| whole.add(event));
+        splitter.complete().into_iter().for_each(|event| whole.add(event));
         let arguments: Value = serde_json::from_str(&whole.calls[0].arguments).unwrap();
         assert!(arguments["content"] == content && most < 1000, "{} holds {most} bytes", format.name);
     }
