@@ -3,6 +3,7 @@
 mod continued;
 mod controls;
 mod environment;
+mod format_strings;
 mod functions;
 mod knowledge;
 mod methods;
@@ -12,7 +13,6 @@ mod syntax;
 mod text;
 mod thinking;
 mod variables;
-mod widths;
 
 use minijinja::{Environment, Value};
 

@@ -7,8 +7,8 @@ use chrono::NaiveDateTime;
 use minijinja::value::{Kwargs, Rest, ValueKind};
 use minijinja::{Environment, Error, ErrorKind, State, Value};
 
+use super::format_strings::check_percents;
 use super::text::{is_space, text_of};
-use super::widths::pay_percents;
 use crate::chat::python::Dumps;
 
 /// What time it is.
@@ -42,7 +42,7 @@ pub(super) fn add_to(environment: &mut Environment<'static>, clock: Clock) {
         minijinja::filters::map(state, value, arguments).map(generator)
     });
     environment.add_filter("format", |state: &mut State, format: &Value, arguments: Rest<_>| {
-        pay_percents(state, format.as_str().unwrap_or_default())?;
+        check_percents(state, format.as_str().unwrap_or_default())?;
         minijinja::filters::format(state, format, arguments)
     });
     environment.add_filter(ITERATED, |value: &Value| iterated(value).cloned());

@@ -30,6 +30,11 @@ fn hostile_templates_end() {
         "{{ '{:>999999999}'.format(1) }}",
         "{{ '{:.70000f}'.format(1) }}",
         "{{ ('{:>9999}' * 999999).format(1) }}",
+        // Each of which is a panic in minijinja.
+        "{{ '%(é)s' | format(x=1) }}",
+        "{{ '%(é' | format(x=1) }}",
+        "{{ '{0[é]}'.format({}) }}",
+        "{{ '{0[} é'.format({}) }}",
         "{% set ns = namespace(x=[]) %}{% for i in range(500) %}{% set ns.x = [ns.x] %}{% endfor %}{{ ns.x | tojson }}",
         "{% set ns = namespace(x=[]) %}{% for i in range(99) %}{% set ns.x = [ns.x, ns.x] %}{% endfor %}{{ ns.x | tojson }}",
         "{% set ns = namespace(x=[]) %}{% for i in range(99) %}{% set ns.x = [ns.x, ns.x] %}{% endfor %}{{ ns.x }}",
