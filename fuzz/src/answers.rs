@@ -99,10 +99,10 @@ impl Case {
         parts
     }
 
-    /// Another answer in the same dialect, which the model has cut.
+    /// Another answer in the same dialect, which the model has ended.
     pub fn read_text(&self, text: &str) -> Vec<Part> {
         let pieces = vec![Owned::Text(text.to_owned())];
-        let other = Case { starts: Cut::Text, complete: false, declares_tools: true, pieces, ..*self };
+        let other = Case { starts: Cut::Text, complete: true, declares_tools: true, pieces, ..*self };
         other.read(&other.pieces)
     }
 
