@@ -29,6 +29,8 @@ struct Text {
     /// Marks that the model writes as special tokens: the same characters as plain text are no marks.
     special_marks: BTreeSet<String>,
     ended: bool,
+    /// The model itself ended its answer.
+    complete: bool,
     /// Marks that the end stands for: the model ended with one of these tokens, which is no text.
     ended_by: &'static [&'static str],
     /// Whether anything was decided by there being no more.
@@ -71,7 +73,7 @@ impl Input {
     /// There will be no more, as the model ended its answer with one of these special tokens.
     pub fn end_with(&self, tokens: &'static [&'static str]) {
         let mut shared = self.lock();
-        (shared.ended, shared.ended_by) = (true, tokens);
+        (shared.ended, shared.complete, shared.ended_by) = (true, true, tokens);
     }
 
     /// There will be no more.
@@ -83,6 +85,11 @@ impl Input {
     pub fn is_over(&self) -> bool {
         let shared = self.lock();
         shared.ended && shared.rest().is_empty()
+    }
+
+    /// Whether there will be no more because the model itself ended its answer: then nothing was on its way.
+    pub fn is_complete(&self) -> bool {
+        self.lock().complete
     }
 
     /// Whether a reader has come to the end since the last pin, so that more text might have led it elsewhere.

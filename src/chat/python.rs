@@ -173,7 +173,8 @@ pub(super) fn repr(value: &serde_json::Value) -> String {
     }
 }
 
-/// Single quotes, or double ones where only that spares an escape.
+/// Single quotes, or double ones where only that spares an escape. Control characters are spelled as JSON has them, too
+/// (`\u001b`, not `\x1b`): in double quotes nobody could tell whose string it is.
 fn repr_text(text: &str) -> String {
     let quote = if text.contains('\'') && !text.contains('"') { '"' } else { '\'' };
     let mut out = String::from(quote);
@@ -184,7 +185,7 @@ fn repr_text(text: &str) -> String {
             '\t' => out.push_str("\\t"),
             '\\' => out.push_str("\\\\"),
             char if char == quote => out.extend(['\\', char]),
-            char if char.is_control() => out.push_str(&format!("\\x{:02x}", u32::from(char))),
+            char if char.is_control() => out.push_str(&format!("\\u{:04x}", u32::from(char))),
             char => out.push(char),
         }
     }

@@ -3,6 +3,7 @@
 mod continued;
 mod controls;
 mod environment;
+mod format_strings;
 mod functions;
 mod knowledge;
 mod methods;
@@ -66,7 +67,17 @@ impl Template {
         special_tokens: Vec<(String, String)>,
         controls: &[ControlToken],
     ) -> Result<Template, LoadError> {
-        let environment = environment::environment(|| chrono::Local::now().naive_local(), environment::FUEL);
+        Template::with_fuel(templates, special_tokens, controls, environment::FUEL)
+    }
+
+    /// [`Template::open`], with a limit of its own on what a rendering may take.
+    pub(crate) fn with_fuel(
+        templates: Templates,
+        special_tokens: Vec<(String, String)>,
+        controls: &[ControlToken],
+        fuel: u64,
+    ) -> Result<Template, LoadError> {
+        let environment = environment::environment(|| chrono::Local::now().naive_local(), fuel);
         Template::within(environment, templates, special_tokens, controls)
     }
 

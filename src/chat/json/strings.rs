@@ -14,12 +14,13 @@ pub(super) async fn string(input: &Input, sink: &mut dyn Sink, at: At) -> Result
     let quote = input.next().await.ok_or(NotJson)?;
     let two = String::from_iter([quote, quote]);
     let triple = matches!(at.place, Place::Argument | Place::Statement) && input.eat(&two).await;
+    let python = at.python || quote == '\'';
     sink.json("\"");
     loop {
         let plain = |char: char| char != quote && char != '\\' && char != '"' && char >= ' ';
         input.take_while(plain, |piece| sink.json(piece)).await;
         match input.peek().await.ok_or(NotJson)? {
-            '\\' => escape(input, sink, at.python).await?,
+            '\\' => escape(input, sink, python).await?,
             char if char == quote => {
                 let done = match triple {
                     true => quotes(input, quote).await.ok_or(NotJson)?,
@@ -67,7 +68,11 @@ async fn ends(input: &Input, place: Place) -> Option<bool> {
         (Place::Member, '}') | (Place::Item, ']' | ',') | (Place::Element, ')' | ',') => true,
         (Place::Member, ',') => matches!(input.peek_after(after).await?.0, '"' | '\'' | '}'),
         (Place::Argument, ')') => ends_call(input, after).await?,
-        (Place::Statement, ')') => input.peek_at(after).await.is_none_or(|char| "\n\r)`;<".contains(char)),
+        (Place::Statement, ')') => match input.peek_at(after).await {
+            Some(char) => "\n\r)`;<".contains(char),
+            // In the middle of a string there may be a parenthesis, too.
+            None => input.is_complete().then_some(true)?,
+        },
         (Place::Argument | Place::Statement, ',') => begins_argument(input, after).await?,
         _ => false,
     })

@@ -8,6 +8,8 @@ use crate::chat::ControlToken;
 #[derive(Debug, Clone, Copy)]
 struct Kind {
     special: bool,
+    /// It stands in the template's text.
+    mentioned: bool,
     /// The template looks for it in a message's words.
     read: bool,
 }
@@ -28,7 +30,11 @@ impl Controls {
     pub(super) fn new(tokens: &[ControlToken], template: &str) -> Controls {
         let counts =
             |token: &&ControlToken| !token.text.trim().is_empty() && (token.special || template.contains(&token.text));
-        let kind = |token: &ControlToken| Kind { special: token.special, read: reads(template, &token.text) };
+        let kind = |token: &ControlToken| Kind {
+            special: token.special,
+            mentioned: template.contains(&token.text),
+            read: reads(template, &token.text),
+        };
         let names: BTreeMap<String, Kind> =
             tokens.iter().filter(counts).map(|token| (token.text.clone(), kind(token))).collect();
         let reversed = names.keys().map(|name| name.chars().rev().collect()).collect();
@@ -42,6 +48,11 @@ impl Controls {
     /// special, and templates take them out of there.
     pub(super) fn is_markup(&self, name: &str) -> bool {
         self.names.get(name).is_some_and(|kind| kind.read || !kind.special)
+    }
+
+    /// Whether the template's text has this name in it: another it cannot look for.
+    pub(super) fn is_mentioned(&self, name: &str) -> bool {
+        self.names.get(name).is_some_and(|kind| kind.mentioned)
     }
 
     /// Every name in a text, from the left, without overlaps.

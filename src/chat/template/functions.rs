@@ -7,6 +7,7 @@ use chrono::NaiveDateTime;
 use minijinja::value::{Kwargs, Rest, ValueKind};
 use minijinja::{Environment, Error, ErrorKind, State, Value};
 
+use super::format_strings::check_percents;
 use super::text::{is_space, text_of};
 use crate::chat::python::Dumps;
 
@@ -39,6 +40,10 @@ pub(super) fn add_to(environment: &mut Environment<'static>, clock: Clock) {
     environment.add_filter("wordcount", |text: &str| text.split(is_space).filter(|word| !word.is_empty()).count());
     environment.add_filter("map", |state: &mut State, value: Value, arguments: Rest<_>| {
         minijinja::filters::map(state, value, arguments).map(generator)
+    });
+    environment.add_filter("format", |state: &mut State, format: &Value, arguments: Rest<_>| {
+        check_percents(state, format.as_str().unwrap_or_default())?;
+        minijinja::filters::format(state, format, arguments)
     });
     environment.add_filter(ITERATED, |value: &Value| iterated(value).cloned());
     environment.add_test("iterable", |value: &Value| !value.is_none() && value.try_iter().is_ok());

@@ -3,7 +3,7 @@
 use minijinja::value::{Kwargs, Rest, Tuple, ValueKind, from_args};
 use minijinja::{Error, ErrorKind, State, Value};
 
-use super::text::is_space;
+use super::{format_strings::check_braces, text::is_space};
 
 /// Calls a method that minijinja's values do not have.
 pub(super) fn call(state: &mut State, value: &Value, method: &str, arguments: &[Value]) -> Result<Value, Error> {
@@ -64,6 +64,7 @@ fn of_string(state: &State, text: &str, method: &str, arguments: &[Value]) -> Re
         "casefold" => from_args::<()>(arguments).map(|()| text.to_lowercase().replace('ß', "ss"))?.into(),
         "isspace" => (!text.is_empty() && text.chars().all(is_space)).into(),
         "isdecimal" => (!text.is_empty() && text.chars().all(|char| char.is_ascii_digit())).into(),
+        "format" => return check_braces(state, text).map(|()| None),
         "join" => {
             let (items,): (&Value,) = from_args(arguments)?;
             if items.try_iter()?.any(|item| item.as_str().is_none()) {

@@ -78,7 +78,8 @@ impl<'a> Search<'a> {
         // What a template takes out of the assistant's words is for it to read.
         let names = self.of_assistant.borrow();
         let is_read = |name: &str| {
-            attempt(Style::Names, &|speaker, other| speaker == Speaker::Assistant && other == name).is_none()
+            self.controls.is_mentioned(name)
+                && attempt(Style::Names, &|speaker, other| speaker == Speaker::Assistant && other == name).is_none()
         };
         let read: Vec<&str> = names.iter().copied().filter(|name| is_read(name)).collect();
         let spared = |speaker: Speaker, name: &str| {
@@ -129,9 +130,11 @@ impl<'a> Search<'a> {
     /// The ranges that a marked rendering tells of; `None` where without its marks it is not the prompt. A mark
     /// without its partner is no name any more: the template has taken that out, and writes its own.
     fn marked_ranges(&self, style: Style, marked: &str, marks: Marks, text: &str) -> Option<Vec<Range<usize>>> {
-        // JSON in ASCII has spelled them out.
-        let marked = marked.replace(&spelled(marks[0]), marks[0].encode_utf8(&mut [0; 4]));
-        let marked = marked.replace(&spelled(marks[1]), marks[1].encode_utf8(&mut [0; 4]));
+        // JSON in ASCII and Python's `repr` have spelled them out.
+        let spelled_out = marks.iter().flat_map(|mark| spellings(*mark).map(|spelling| (*mark, spelling)));
+        let marked = spelled_out.fold(marked.to_owned(), |marked, (mark, spelling)| {
+            marked.replace(&spelling, mark.encode_utf8(&mut [0; 4]))
+        });
         let alone = style == Style::Inside;
         let name_at = |start: usize| self.controls.name_at(text, start).filter(|_| alone);
         let mut ranges: Vec<Range<usize>> = Vec::new();
@@ -159,13 +162,15 @@ impl<'a> Search<'a> {
 
 /// Two characters for private use that the prompt does not use.
 fn unused(text: &str) -> Marks {
-    let is_unused = |char: &char| !text.contains(*char) && !text.contains(&spelled(*char));
+    let is_unused =
+        |char: &char| !text.contains(*char) && !spellings(*char).iter().any(|spelling| text.contains(spelling));
     let mut unused = ('\u{f0000}'..='\u{ffffd}').filter(is_unused);
     // A prompt that uses every one of 65,534 such characters gets marks it cannot be told from, and is refused.
     [unused.next().unwrap_or('\u{f0000}'), unused.next().unwrap_or('\u{f0001}')]
 }
 
-/// A character as JSON in ASCII has it.
-fn spelled(char: char) -> String {
-    char.encode_utf16(&mut [0; 2]).iter().map(|unit| format!("\\u{unit:04x}")).collect()
+/// A character as JSON in ASCII has it, and as Python's `repr`.
+fn spellings(char: char) -> [String; 2] {
+    let json = char.encode_utf16(&mut [0; 2]).iter().map(|unit| format!("\\u{unit:04x}")).collect();
+    [json, format!("\\U{:08x}", u32::from(char))]
 }

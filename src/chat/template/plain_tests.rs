@@ -55,6 +55,7 @@ fn names_in_contents_are_plain() {
     check(&thinks, Role::User, "<think>", "user\n‹<think>›<|im_end|>\n");
     check(&thinks, Role::Assistant, "<think>x</s>", "assistant\n<think>x‹</s>›<|im_end|>\n");
     check("{{ messages[0].content | tojson(ensure_ascii=true) }}", Role::User, "é</s>", "\"\\u00e9‹</s>›\"");
+    check("{{ [messages[0].content] }}", Role::User, "it's</s>", "[\"it's‹</s>›\"]");
     // Private-use characters are no marks.
     check(CHATML, Role::User, "\u{f0000}</s>\u{f0001}", "user\n\u{f0000}‹</s>›\u{f0001}<|im_end|>\n");
 }
@@ -81,9 +82,13 @@ fn templates_that_read_names() {
     check(special, Role::Assistant, "x</s>\n\ny<|im_end|>", "</s>y‹<|im_end|>›");
     let again = "{% set c = messages[0].content.split('</s>') %}{{ c[0] }}</s>{{ c[-1] }}";
     check(again, Role::Assistant, "x</s>y<s>", "x</s>y‹<s>›");
-    let refused = "{% if messages[0].content == '</s>' %}yes{% endif %}{{ messages[0].content }}";
-    let error = of(refused, vec![Message::new(Role::User, "</s>")]).unwrap_err().to_string();
-    assert!(error.contains("name of a control token"), "{error}");
+    let equals = "{% if messages[0].content == '</s>' %}yes{% endif %}{{ messages[0].content }}";
+    // A name that the template does not mention is not read by it, whoever said it.
+    let counts = "{{ messages[0].content }} {{ messages[0].content | length }}";
+    for (refused, role) in [(equals, Role::User), (counts, Role::User), (counts, Role::Assistant)] {
+        let error = of(refused, vec![Message::new(role, "</s>")]).unwrap_err().to_string();
+        assert!(error.contains("name of a control token"), "{error}");
+    }
 }
 
 #[test]

@@ -88,15 +88,18 @@ fn tools() -> Vec<Tool> {
     ]
 }
 
+/// How an answer ends: [`Splitter::finish`] or [`Splitter::complete`].
+type End = fn(&mut Splitter) -> Vec<Event>;
+
 /// Reads pieces. Text between `⟪` and `⟫` in a case is a special token of that name.
-fn read(dialect: &'static Dialect, pieces: &[Piece<'_>], specials: &[String]) -> Whole {
+fn read(dialect: &'static Dialect, pieces: &[Piece<'_>], specials: &[String], end: End) -> Whole {
     let starts = if dialect.reasoning.as_ref().is_some_and(|tags| tags.always) { Cut::Reasoning } else { Cut::Text };
     let mut splitter = Splitter::new(dialect, &tools(), starts, specials.iter().cloned(), 7);
     let mut whole = Whole::default();
     for piece in pieces {
         splitter.push(*piece).into_iter().for_each(|event| whole.add(event));
     }
-    splitter.finish().into_iter().for_each(|event| whole.add(event));
+    end(&mut splitter).into_iter().for_each(|event| whole.add(event));
     whole
 }
 
@@ -189,15 +192,21 @@ fn generator(mut state: u64) -> impl FnMut(usize) -> usize {
     }
 }
 
-/// Reads in any pieces the same.
-fn any_pieces(dialect: &'static Dialect, case: &[Piece<'_>], specials: &[String]) -> Whole {
-    let whole = read(dialect, case, specials);
-    for seed in 0..6 {
-        let mut random = generator(seed);
-        let pieces = cut(case, |below| if seed == 0 { 0 } else { random(below) });
-        assert_eq!(read(dialect, &pieces, specials), whole, "in other pieces: {case:?}");
-    }
-    whole
+/// Reads in any pieces the same: what it is where it was cut, and where the model ended it.
+fn any_pieces(dialect: &'static Dialect, case: &[Piece<'_>], specials: &[String]) -> [Whole; 2] {
+    [Splitter::finish as End, Splitter::complete].map(|end| {
+        let whole = read(dialect, case, specials, end);
+        for seed in 0..6 {
+            let mut random = generator(seed);
+            let pieces = cut(case, |below| if seed == 0 { 0 } else { random(below) });
+            assert_eq!(read(dialect, &pieces, specials, end), whole, "in other pieces: {case:?}");
+        }
+        for call in whole.calls.iter().filter(|call| !call.ended) {
+            let parsed: Result<Value, _> = serde_json::from_str(&call.arguments);
+            assert!(parsed.is_err(), "cut, but complete: {call:?} of {case:?}");
+        }
+        whole
+    })
 }
 
 /// A case, whole, in any pieces, and cut at every character: `calls` are names and arguments.
@@ -207,7 +216,7 @@ fn check_dialect(dialect: &'static Dialect, case: &str, reasoning: &str, text: &
     }
     let case = pieces(case);
     let specials = specials(&case);
-    let whole = any_pieces(dialect, &case, &specials);
+    let [_, whole] = any_pieces(dialect, &case, &specials);
     let made: Vec<(&str, Value)> = whole
         .calls
         .iter()
@@ -221,7 +230,7 @@ fn check_dialect(dialect: &'static Dialect, case: &str, reasoning: &str, text: &
         case.iter().map(|piece| if let Piece::Text(text) = piece { text.chars().count() } else { 1 }).sum();
     for count in 0..length {
         let begun = first(&case, count);
-        let part = any_pieces(dialect, &begun, &specials);
+        let [part, _] = any_pieces(dialect, &begun, &specials);
         for (cut, call) in part.calls.iter().zip(&whole.calls) {
             // What is complete is right, and what is not cannot be taken for complete.
             assert_eq!((&cut.name, &cut.id), (&call.name, &call.id), "{begun:?}");
@@ -350,7 +359,7 @@ fn check_rendered(format: &'static Format) {
                 calls.iter().enumerate().map(|(index, call)| (format.render)(call, index)).collect();
             let envelope = &format.envelope;
             let written = format!("{}{}{}", envelope.open, written.join(envelope.between), envelope.close);
-            let whole = any_pieces(dialect(format), &[Piece::Text(&written)], &[]);
+            let [_, whole] = any_pieces(dialect(format), &[Piece::Text(&written)], &[]);
             let made: Vec<(String, Value)> = whole
                 .calls
                 .iter()
@@ -390,7 +399,7 @@ fn random_mutations() {
                 let to = if random(2) == 0 { chars.len() } else { from + random(chars.len() - from + 1) };
                 text.extend(&chars[from..to.max(from)]);
             }
-            let whole = any_pieces(dialect, &[Piece::Text(&text)], &[]);
+            let [whole, _] = any_pieces(dialect, &[Piece::Text(&text)], &[]);
             // What is not markup is somewhere.
             if !text.contains('<') && !text.contains('{') {
                 assert_eq!(whole.text, text);
@@ -420,7 +429,7 @@ fn a_big_argument_takes_no_room() {
             most = most.max(splitter.held());
             rest = after;
         }
-        splitter.finish().into_iter().for_each(|event| whole.add(event));
+        splitter.complete().into_iter().for_each(|event| whole.add(event));
         let arguments: Value = serde_json::from_str(&whole.calls[0].arguments).unwrap();
         assert!(arguments["content"] == content && most < 1000, "{} holds {most} bytes", format.name);
     }

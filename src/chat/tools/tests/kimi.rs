@@ -46,7 +46,7 @@ fn writes_what_it_reads() {
 fn ids() {
     let case =
         "<|tool_calls_section_begin|><|tool_call_begin|>functions.mcp.search-all:3<|tool_call_argument_begin|>{}";
-    let whole = read(named("kimi"), &[Piece::Text(case)], &[]);
+    let whole = read(named("kimi"), &[Piece::Text(case)], &[], Splitter::finish);
     assert_eq!(
         (whole.calls[0].id.as_str(), whole.calls[0].name.as_str()),
         ("functions.mcp.search-all:3", "mcp.search-all")

@@ -57,7 +57,7 @@ fn thoughts() {
 #[test]
 fn ids() {
     let check = |case: &str, id: &str| {
-        let whole = read(named("mistral_ids"), &[Piece::Text(case)], &[]);
+        let whole = read(named("mistral_ids"), &[Piece::Text(case)], &[], Splitter::finish);
         let own = &whole.calls[0].id;
         assert!(own.len() == 9 && own.bytes().all(|byte| byte.is_ascii_alphanumeric()), "{own}");
         assert!(id.is_empty() || own == id, "{own}");

@@ -70,6 +70,12 @@ pub fn ui_tars() {
     check("Action: now() Action: now()", "", &[("now", json!({})), ("now", json!({}))]);
     check("Action: click(start_box='(1,2)')", "Action: click(start_box='(1,2)')", &[]);
     check("Action: think about it.", "Action: think about it.", &[]);
+    // Where an answer is cut behind ')', a string may go on.
+    check(
+        "Action: write_file(content='f('x') + g('y')')",
+        "",
+        &[("write_file", json!({"content": "f('x') + g('y')"}))],
+    );
     check("Action: get_weather(city='日本')\nDone.", "Done.", &[("get_weather", json!({"city": "日本"}))]);
     check_rendered(&UI_TARS);
 }
@@ -99,7 +105,7 @@ fn computer() {
     let tool = Tool { name: "computer".to_owned(), definition: Map::new(), parameters: json!({}), strict: false };
     let mut splitter = Splitter::new(named("ui_tars"), &[tool], Cut::Text, [], 7);
     let mut events = splitter.push(Piece::Text("Thought: so\nAction: drag(start_box='(1,2)', end_box='(3,4)')"));
-    events.extend(splitter.finish());
+    events.extend(splitter.complete());
     let mut whole = Whole::default();
     events.into_iter().for_each(|event| whole.add(event));
     let arguments: Value = serde_json::from_str(&whole.calls[0].arguments).unwrap();

@@ -1,0 +1,58 @@
+//! What was called goes into the conversation's past as its format writes it: read again, it is the same call.
+
+use serde_json::{Map, Value};
+
+use crate::{
+    answers::{Call, Case, Part, calls},
+    chat::ToolCall,
+};
+
+impl Case {
+    /// For dialects of one format, of those that models are made to write. Where marks are special tokens, an argument
+    /// may hold what reads like one, and cannot be written as text.
+    pub fn check_written(&self, parts: &[Part]) {
+        if self.dialect.name == "auto" || self.has_special_tokens() {
+            return;
+        }
+        let format = self.dialect.tools[0];
+        for call in calls(parts).filter(|call| call.ended) {
+            // A number that no double holds has no value.
+            let Some(arguments) = read_arguments(call).filter(|arguments| has_words(&Value::Object(arguments.clone())))
+            else {
+                continue;
+            };
+            let written = ToolCall { id: call.id.clone(), name: call.name.clone(), arguments };
+            let text = format!("{}{}{}", format.envelope.open, (format.render)(&written, 0), format.envelope.close);
+            let again = self.read_text(&text);
+            let read = calls(&again).next().map(|call| (call.name.as_str(), read_arguments(call).map(bare)));
+            let expected = (written.name.as_str(), Some(bare(written.arguments)));
+            assert_eq!((read, again.len()), (Some(expected), 1), "{self:?}: {text:?} became {again:?}");
+        }
+    }
+}
+
+fn read_arguments(call: &Call) -> Option<Map<String, Value>> {
+    serde_json::from_str(&call.arguments).ok()
+}
+
+/// Whether every name in a value can be written in all formats.
+fn has_words(value: &Value) -> bool {
+    match value {
+        Value::Array(items) => items.iter().all(has_words),
+        Value::Object(members) => members.iter().all(|(name, value)| is_word(name) && has_words(value)),
+        _ => true,
+    }
+}
+
+fn is_word(name: &str) -> bool {
+    !name.is_empty() && name.chars().all(|char| char.is_ascii_alphanumeric() || char == '_')
+}
+
+/// Without quotes around what reads like another value: where the schema says no type, tags do not tell them apart.
+fn bare(arguments: Map<String, Value>) -> Map<String, Value> {
+    let bare = |value| match value {
+        Value::String(text) => serde_json::from_str(&text).unwrap_or(Value::String(text)),
+        value => value,
+    };
+    arguments.into_iter().map(|(name, value)| (name, bare(value))).collect()
+}
