@@ -3,10 +3,8 @@
 
 use std::{cell::RefCell, collections::BTreeSet, fmt::Display};
 
-use mlx_rs::Array;
-
 use super::{
-    Backend, Error, array,
+    Backend, Error,
     config::Config,
     gguf,
     quant::{Affine, Data, Float, Matrix, SmallFloats},
@@ -278,20 +276,4 @@ fn float(dtype: &Dtype) -> Option<Float> {
         Dtype::BF16 => Some(Float::BF16),
         _ => None,
     }
-}
-
-/// Makes MLX's three arrays of an affine matrix: weights, scales, biases. Where activations are f32 the latter two are
-/// as well, since MLX computes a look-up in their format.
-pub fn affine_arrays(affine: &Affine, [n, k]: [usize; 2], activations: Float) -> Result<[Array; 3], Error> {
-    let groups = [n as i32, (k / affine.group) as i32];
-    let numbers = |bytes: &[u8]| -> Result<Array, Error> {
-        let stored = array::from_bytes(bytes, &groups, affine.float.mlx())?;
-        Ok(if activations == Float::F32 { stored.as_dtype(Float::F32.mlx())? } else { stored })
-    };
-    let words = [n as i32, (k * affine.bits / 32) as i32];
-    Ok([
-        array::from_bytes(&affine.weights, &words, mlx_rs::Dtype::Uint32)?,
-        numbers(&affine.scales)?,
-        numbers(&affine.biases)?,
-    ])
 }

@@ -1,56 +1,40 @@
 //! The token table, and the output head that many models tie to it.
 
-use mlx_rs::{Array, ops, ops::indexing::take_axis};
+use mlx_rs::{Array, Dtype, ops, ops::indexing::take_axis};
 
-use super::{Linear, linear::pack};
-use crate::mlx::{
-    Backend, Error,
-    array::from_bytes,
-    quant::{Data, Float},
-    weights::{Weights, affine_arrays},
+use super::{
+    Linear,
+    stored::{Quantised, Stored},
 };
+use crate::mlx::{Backend, Error, weights::Weights};
 
 /// A table of `[vocabulary, dim]`, quantised or not.
 pub struct Embedding {
-    form: Form,
-}
-
-#[derive(Clone)]
-enum Form {
-    Packed { weights: mlx_cpu::Weights, mode: mlx_cpu::Mode },
-    Affine { weights: Array, scales: Array, biases: Array, group: i32, bits: i32, activations: Float },
-    Dense { weight: Array },
+    table: Stored,
+    /// What MLX's ops make of it.
+    activations: Dtype,
 }
 
 impl Embedding {
     pub fn load(at: &Weights, vocabulary: usize, dim: usize) -> Result<Embedding, Error> {
-        let matrix = at.matrix(vocabulary, dim)?;
-        let form = match (at.backend(), &matrix.data) {
-            (Backend::Cpu { mode, .. }, _) => Form::Packed { weights: pack(&matrix, 1)?, mode },
-            (Backend::Mlx { activations }, Data::Affine(affine)) => {
-                let [weights, scales, biases] = affine_arrays(affine, [vocabulary, dim], activations)?;
-                let (group, bits) = (affine.group as i32, affine.bits as i32);
-                Form::Affine { weights, scales, biases, group, bits, activations }
-            }
-            (Backend::Mlx { activations }, Data::Dense { float, values }) => {
-                let weight = from_bytes(values, &[vocabulary as i32, dim as i32], float.mlx())?;
-                Form::Dense { weight: weight.as_dtype(activations.mlx())? }
-            }
-            (Backend::Mlx { .. }, Data::SmallFloats(_)) => unreachable!("for_mlx left none"),
+        let backend = at.backend();
+        let activations = match backend {
+            Backend::Cpu { .. } => Dtype::Float32,
+            Backend::Mlx { activations } => activations.mlx(),
         };
-        Ok(Embedding { form })
+        Ok(Embedding { table: Stored::new(&at.matrix(vocabulary, dim)?, backend)?, activations })
     }
 
     /// `[tokens]` ids → `[tokens, dim]`.
     pub fn forward(&self, tokens: &Array) -> Result<Array, Error> {
-        Ok(match &self.form {
-            Form::Packed { weights, .. } => mlx_cpu::embedding(weights, tokens)?,
-            Form::Affine { weights, scales, biases, group, bits, activations } => {
+        Ok(match &self.table {
+            Stored::Cpu { weights, .. } => mlx_cpu::embedding(weights, tokens)?,
+            Stored::Affine(Quantised { weights, scales, biases, group, bits }) => {
                 let rows = |table: &Array| take_axis(table, tokens, 0);
                 let (weights, scales, biases) = (rows(weights)?, rows(scales)?, rows(biases)?);
-                ops::dequantize(&weights, &scales, &biases, *group, *bits)?.as_dtype(activations.mlx())?
+                ops::dequantize(&weights, &scales, &biases, *group, *bits)?.as_dtype(self.activations)?
             }
-            Form::Dense { weight } => take_axis(weight, tokens, 0)?,
+            Stored::Dense(weights) => take_axis(weights, tokens, 0)?,
         })
     }
 
@@ -59,18 +43,8 @@ impl Embedding {
     pub fn head(&self, at: &Weights, tied: Option<bool>, dim: usize, vocabulary: usize) -> Result<Linear, Error> {
         if tied.unwrap_or(!at.has("weight")) {
             at.ignore();
-            return Ok(self.tied_head());
+            return Ok(Linear::of(self.table.clone()));
         }
         Linear::load(at, dim, vocabulary)
-    }
-
-    fn tied_head(&self) -> Linear {
-        match self.form.clone() {
-            Form::Packed { weights, mode } => Linear::Cpu(mlx_cpu::Linear { weights, bias: None, mode }),
-            Form::Affine { weights, scales, biases, group, bits, .. } => {
-                Linear::Affine { weights, scales, biases, group, bits, bias: None }
-            }
-            Form::Dense { weight } => Linear::Dense { weight, bias: None },
-        }
     }
 }

@@ -2,25 +2,18 @@
 
 use mlx_rs::{Array, ops};
 
-use super::linear::pack;
+use super::stored::{Quantised, Stored};
 use crate::mlx::{
-    Backend, Error,
-    array::from_bytes,
-    on_cpu,
-    quant::{Data, Float, Matrix},
-    weights::{Weights, affine_arrays},
+    Backend, Error, on_cpu,
+    quant::{Float, Matrix},
+    weights::Weights,
 };
 
 /// As many linears over `inputs` as there are experts.
 pub struct Experts {
-    form: Form,
+    /// Where they are dense, each is transposed: `[experts, inputs, outputs]`.
+    weights: Stored,
     inputs: usize,
-}
-
-enum Form {
-    Packed { weights: mlx_cpu::Weights, mode: mlx_cpu::Mode },
-    Affine { weights: Array, scales: Array, biases: Array, group: i32, bits: i32 },
-    Dense { weights: Array }, // [experts, inputs, outputs]
 }
 
 /// The experts' matrices of one projection: [experts * outputs, inputs].
@@ -43,7 +36,7 @@ fn read(at: &Weights, name: &str, experts: usize, [outputs, inputs]: [usize; 2])
 impl Experts {
     /// The projection `name` of every expert.
     pub fn load(at: &Weights, name: &str, experts: usize, outputs: usize, inputs: usize) -> Result<Experts, Error> {
-        Experts::new(read(at, name, experts, [outputs, inputs])?, experts, at.backend())
+        Experts::new(&read(at, name, experts, [outputs, inputs])?, experts, at.backend())
     }
 
     /// Two projections of every expert over the same input: one stack, each expert's `names[0]` above its `names[1]`, or
@@ -61,28 +54,19 @@ impl Experts {
             true => vec![first.stack_each(second, experts)],
             false => vec![first, second],
         };
-        parts.into_iter().map(|matrix| Experts::new(matrix, experts, at.backend())).collect()
+        parts.iter().map(|matrix| Experts::new(matrix, experts, at.backend())).collect()
     }
 
-    fn new(matrix: Matrix, experts: usize, backend: Backend) -> Result<Experts, Error> {
-        let shape = [experts as i32, (matrix.n / experts) as i32, matrix.k as i32];
-        let form = match (backend, &matrix.data) {
-            (Backend::Cpu { mode, .. }, _) => Form::Packed { weights: pack(&matrix, experts)?, mode },
-            (Backend::Mlx { activations }, Data::Affine(affine)) => {
-                let arrays = affine_arrays(affine, [matrix.n, matrix.k], activations)?;
-                let stacked = |array: &Array| array.reshape(&[shape[0], shape[1], -1]);
-                let [weights, scales, biases] = [stacked(&arrays[0])?, stacked(&arrays[1])?, stacked(&arrays[2])?];
-                Form::Affine { weights, scales, biases, group: affine.group as i32, bits: affine.bits as i32 }
-            }
-            (Backend::Mlx { activations }, Data::Dense { float, values }) => {
+    fn new(matrix: &Matrix, experts: usize, backend: Backend) -> Result<Experts, Error> {
+        let weights = match Stored::stack(matrix, experts, backend)? {
+            Stored::Dense(weights) => {
                 // MLX's own gather on a CPU computes in f32 alone.
-                let format = if on_cpu()? { Float::F32 } else { activations };
-                let weights = from_bytes(values, &shape, float.mlx())?.as_dtype(format.mlx())?;
-                Form::Dense { weights: weights.transpose_axes(&[0, 2, 1])? }
+                let format = if on_cpu()? { Float::F32.mlx() } else { weights.dtype() };
+                Stored::Dense(weights.as_dtype(format)?.transpose_axes(&[0, 2, 1])?)
             }
-            (Backend::Mlx { .. }, Data::SmallFloats(_)) => unreachable!("for_mlx left none"),
+            other => other,
         };
-        Ok(Experts { form, inputs: matrix.k })
+        Ok(Experts { weights, inputs: matrix.k })
     }
 
     /// `[tokens, inputs]`, or `[tokens * top, inputs]`, with the experts `[tokens, top]` → `[tokens * top, outputs]`.
@@ -90,13 +74,13 @@ impl Experts {
         let [tokens, top] = [experts.dim(0), experts.dim(1)];
         // [tokens, 1 or top, 1, inputs]
         let rows = || x.reshape(&[tokens, x.dim(0) / tokens, 1, self.inputs as i32]);
-        let y = match &self.form {
-            Form::Packed { weights, mode } => return Ok(mlx_cpu::gather_matmul(weights, x, experts, *mode)?),
-            Form::Affine { weights, scales, biases, group, bits } => {
+        let y = match &self.weights {
+            Stored::Cpu { weights, mode } => return Ok(mlx_cpu::gather_matmul(weights, x, experts, *mode)?),
+            Stored::Affine(Quantised { weights, scales, biases, group, bits }) => {
                 let (x, transposed) = (rows()?, true);
                 ops::gather_qmm(&x, weights, scales, biases, None, experts, transposed, *group, *bits, false)?
             }
-            Form::Dense { weights } => {
+            Stored::Dense(weights) => {
                 ops::gather_mm(rows()?.as_dtype(weights.dtype())?, weights, None, experts, false)?
             }
         };

@@ -2,27 +2,15 @@
 
 use mlx_rs::{Array, ops};
 
-use crate::mlx::{
-    Backend, Error,
-    array::from_bytes,
-    quant::{Data, Float, Matrix},
-    weights::{Weights, affine_arrays},
-};
+use super::stored::{Quantised, Stored};
+use crate::mlx::{Backend, Error, quant::Matrix, weights::Weights};
 
 /// A linear layer.
 pub enum Linear {
     /// For our CPU kernels: one stream of blocks of outputs.
     Cpu(mlx_cpu::Linear),
-    Affine {
-        weights: Array,
-        scales: Array,
-        biases: Array,
-        group: i32,
-        bits: i32,
-        bias: Option<Array>, // [outputs]
-    },
-    Dense {
-        weight: Array,       // [outputs, inputs]
+    Mlx {
+        weights: Stored,
         bias: Option<Array>, // [outputs]
     },
 }
@@ -33,28 +21,24 @@ impl Linear {
         Joined::load(&[(at.clone(), outputs)], inputs).map(|mut joined| joined.linears.remove(0))
     }
 
-    fn new(matrix: Matrix, bias: Option<Vec<f32>>, backend: Backend) -> Result<Linear, Error> {
-        let Matrix { n, k, data } = &matrix;
-        let activations = match backend {
-            Backend::Cpu { mode, .. } => {
-                let bias = bias.map(Into::into);
-                return Ok(Linear::Cpu(mlx_cpu::Linear { weights: pack(&matrix, 1)?, bias, mode }));
+    fn new(matrix: &Matrix, bias: Option<Vec<f32>>, backend: Backend) -> Result<Linear, Error> {
+        let mut linear = Linear::of(Stored::new(matrix, backend)?);
+        match (&mut linear, backend) {
+            (Linear::Cpu(linear), _) => linear.bias = bias.map(Into::into),
+            (Linear::Mlx { bias: own, .. }, Backend::Mlx { activations }) => {
+                let array = |bias: Vec<f32>| Array::from_slice(&bias, &[matrix.n as i32]).as_dtype(activations.mlx());
+                *own = bias.map(array).transpose()?;
             }
-            Backend::Mlx { activations } => activations,
-        };
-        let array = |bias: Vec<f32>| Array::from_slice(&bias, &[*n as i32]).as_dtype(activations.mlx());
-        let bias = bias.map(array).transpose()?;
-        match data {
-            Data::Affine(affine) => {
-                let [weights, scales, biases] = affine_arrays(affine, [*n, *k], activations)?;
-                let (group, bits) = (affine.group as i32, affine.bits as i32);
-                Ok(Linear::Affine { weights, scales, biases, group, bits, bias })
-            }
-            Data::Dense { float, values } => {
-                let weight = from_bytes(values, &[*n as i32, *k as i32], float.mlx())?;
-                Ok(Linear::Dense { weight: weight.as_dtype(activations.mlx())?, bias })
-            }
-            Data::SmallFloats(_) => unreachable!("for_mlx left none"),
+            (Linear::Mlx { .. }, Backend::Cpu { .. }) => unreachable!("a CPU's weights are packed"),
+        }
+        Ok(linear)
+    }
+
+    /// A layer over weights that lie here already.
+    pub(super) fn of(weights: Stored) -> Linear {
+        match weights {
+            Stored::Cpu { weights, mode } => Linear::Cpu(mlx_cpu::Linear { weights, bias: None, mode }),
+            weights => Linear::Mlx { weights, bias: None },
         }
     }
 
@@ -68,13 +52,16 @@ impl Linear {
 
     /// `[tokens, inputs]` → `[tokens, outputs]`.
     pub fn forward(&self, x: &Array) -> Result<Array, Error> {
-        let (y, bias) = match self {
+        let (weights, bias) = match self {
             Linear::Cpu(linear) => return Ok(mlx_cpu::linear(linear, x, None)?),
-            Linear::Affine { weights, scales, biases, group, bits, bias } => {
-                let y = ops::quantized_matmul(x, weights, scales, biases, true, *group, *bits)?;
-                (y.as_dtype(x.dtype())?, bias)
+            Linear::Mlx { weights, bias } => (weights, bias),
+        };
+        let y = match weights {
+            Stored::Affine(Quantised { weights, scales, biases, group, bits }) => {
+                ops::quantized_matmul(x, weights, scales, biases, true, *group, *bits)?.as_dtype(x.dtype())?
             }
-            Linear::Dense { weight, bias } => (x.matmul(weight.t())?, bias),
+            Stored::Dense(weights) => x.matmul(weights.t())?,
+            Stored::Cpu { .. } => unreachable!("a layer of packed weights is Linear::Cpu"),
         };
         match bias {
             Some(bias) => Ok(y.add(bias)?),
@@ -118,12 +105,12 @@ impl Joined {
         let alike = matrices.windows(2).all(|pair| pair[0].same_form(&pair[1]))
             && biases.iter().all(|bias| bias.is_some() == biases[0].is_some());
         if !alike {
-            let each = matrices.into_iter().zip(biases).map(|(matrix, bias)| Linear::new(matrix, bias, backend));
+            let each = matrices.into_iter().zip(biases).map(|(matrix, bias)| Linear::new(&matrix, bias, backend));
             return Ok(Joined { linears: each.collect::<Result<_, Error>>()?, widths });
         }
         let bias = biases.into_iter().collect::<Option<Vec<_>>>().map(|biases| biases.concat());
         let matrix = matrices.into_iter().reduce(Matrix::stack).expect("a linear has a weight");
-        Ok(Joined { linears: vec![Linear::new(matrix, bias, backend)?], widths })
+        Ok(Joined { linears: vec![Linear::new(&matrix, bias, backend)?], widths })
     }
 
     /// `[tokens, inputs]` → `[tokens, outputs]` of each part.
@@ -145,34 +132,4 @@ impl Joined {
             self.linears.iter().map(|linear| linear.kernel().cloned()).collect();
         Ok(linears.map(|linears| mlx_cpu::Joined::new(linears, &self.widths)).transpose()?)
     }
-}
-
-/// Packs a matrix for the CPU kernels, or a stack of `matrices`.
-pub(super) fn pack(matrix: &Matrix, matrices: usize) -> Result<mlx_cpu::Weights, Error> {
-    let float = |float: &Float| match float {
-        Float::F32 => mlx_cpu::Float::F32,
-        Float::F16 => mlx_cpu::Float::F16,
-        Float::BF16 => mlx_cpu::Float::BF16,
-    };
-    let (n, k) = (matrix.n / matrices, matrix.k);
-    Ok(match &matrix.data {
-        Data::Dense { float: stored, values } => mlx_cpu::Weights::dense(n, k, float(stored), values),
-        Data::Affine(affine) => mlx_cpu::Weights::affine(&mlx_cpu::Affine {
-            n,
-            k,
-            bits: affine.bits,
-            group: affine.group,
-            float: float(&affine.float),
-            weights: &affine.weights,
-            scales: &affine.scales,
-            biases: &affine.biases,
-        })?,
-        Data::SmallFloats(floats) => mlx_cpu::Weights::small_floats(&mlx_cpu::SmallFloats {
-            n,
-            k,
-            format: floats.format,
-            weights: &floats.codes,
-            scales: &floats.scales,
-        })?,
-    })
 }

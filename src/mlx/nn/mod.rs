@@ -16,6 +16,7 @@ mod mlp;
 mod moe;
 mod norm;
 mod rope;
+mod stored;
 
 pub use attention::{Attention, AttentionParts, Heads, qkv};
 pub use cache::{Kv, Layer, Recurrent, State};
