@@ -42,6 +42,9 @@ const SHAPES: &[&str] = &[
      {{ m.content[:3] }}|{{ m.content[-3:] }}{{ m.content | length }}{% else %}{{ '%s' % m.role | upper }}{% endif %}\
      {% endfor %}{% set ns = namespace(last=none) %}{% for m in messages[::-1] %}{% if not ns.last %}\
      {% set ns.last = m.content %}{% endif %}{% endfor %}{{ ns.last }}",
+    // Texts side by side, one of which it looks at.
+    "{% for m in messages %}{{ m.name | trim }}{{ m.content | trim }}{{ m.reasoning_content }}\
+     {% if m.content | length > 4 %}!{% endif %}{{ m.tool_call_id }}{% endfor %}",
     // Joins, replaces, quotes.
     "{{ messages | map(attribute='content') | join('') }}{% for m in messages %}{{ m.content | replace('\\n', ' ') }}\
      {{ m.content | tojson(ensure_ascii=true) }}{{ [m.content] }}{{ m.content | indent(4) }}{{ m.content | e }}{% endfor %}",

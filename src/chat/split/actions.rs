@@ -31,7 +31,7 @@ impl Answer {
     /// To the line of the action.
     async fn think(&self) {
         self.output.enter(Cut::Reasoning);
-        let found = self.input.until_mark(&["\nAction:"], |text| self.output.say(text)).await;
+        let found = self.input.until(&["\nAction:"], |text| self.output.say(text)).await;
         self.output.enter(Cut::Text);
         if found.is_some() && !self.call("Action:").await {
             self.output.say("Action:");

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::{Bound, Range};
 
+use super::text::is_space;
 use crate::chat::ControlToken;
 
 #[derive(Debug, Clone, Copy)]
@@ -71,8 +72,15 @@ impl Controls {
         })
     }
 
-    /// What at the start of a text may end a name, and what at its end may begin one.
+    /// What at the start of a text may end a name, and what at its end may begin one. White space around a text is not
+    /// looked at, as templates trim it.
     pub(super) fn pieces_of(&self, text: &str) -> [Option<Range<usize>>; 2] {
+        let before = text.len() - text.trim_start_matches(is_space).len();
+        let pieces = self.pieces_of_trimmed(text.trim_matches(is_space));
+        pieces.map(|piece| piece.map(|piece| before + piece.start..before + piece.end))
+    }
+
+    fn pieces_of_trimmed(&self, text: &str) -> [Option<Range<usize>>; 2] {
         let longest = self.lengths.first().map_or(0, |length| length - 1).min(text.len());
         // What begins with a piece and is longer stands right behind it in order.
         let after = |piece: &str| (Bound::Excluded(piece.to_owned()), Bound::Unbounded);

@@ -9,6 +9,7 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 
 use super::controls::Controls;
+use super::text::is_space;
 use super::variables::{Mark, Speaker};
 use crate::chat::Error;
 
@@ -27,6 +28,8 @@ enum Style {
 pub(super) struct Search<'a> {
     controls: &'a Controls,
     any: RefCell<bool>,
+    /// Texts that begin with the end of a name or end with the beginning of one.
+    with_pieces: RefCell<BTreeSet<String>>,
     of_assistant: RefCell<BTreeSet<&'a str>>,
 }
 
@@ -38,7 +41,7 @@ type Marks = [char; 2];
 
 impl<'a> Search<'a> {
     pub(super) fn new(controls: &'a Controls) -> Search<'a> {
-        Search { controls, any: RefCell::default(), of_assistant: RefCell::default() }
+        Search { controls, any: RefCell::default(), with_pieces: RefCell::default(), of_assistant: RefCell::default() }
     }
 
     /// Notes what a text holds and leaves it as it is.
@@ -53,6 +56,11 @@ impl<'a> Search<'a> {
         }
         if self.controls.pieces_of(text).iter().any(Option::is_some) {
             *self.any.borrow_mut() = true;
+            let text = text.trim_matches(is_space);
+            // Of the two sides of a name one is longer than a character, and that one tells.
+            if text.len() > 1 {
+                self.with_pieces.borrow_mut().insert(text.to_owned());
+            }
         }
         None
     }
@@ -85,10 +93,24 @@ impl<'a> Search<'a> {
         let spared = |speaker: Speaker, name: &str| {
             self.usual(speaker, name) && (speaker == Speaker::Other || !read.contains(&name))
         };
-        attempt(Style::Names, &spared).or_else(|| attempt(Style::Inside, &spared)).ok_or_else(|| {
-            let message = "a message holds the name of a control token where the model's chat template reads it, so it \
-                           cannot be told from the template's own; put some text before and behind it";
+        let ranges = attempt(Style::Names, &spared).or_else(|| attempt(Style::Inside, &spared));
+        ranges.filter(|ranges| !self.completes_pieces(text, ranges)).ok_or_else(|| {
+            let message = "a message holds the name of a control token, or a part of one, where the model's chat template \
+                           reads it, so it cannot be told from the template's own; put some text before and behind it";
             Error::Request { field: "messages", message: message.to_owned() }
+        })
+    }
+
+    /// Whether a name that is not plain begins or ends in a text that has a piece of it there.
+    fn completes_pieces(&self, prompt: &str, plain: &[Range<usize>]) -> bool {
+        let with_pieces = self.with_pieces.borrow();
+        let is_plain = |name: &Range<usize>| plain.iter().any(|own| own.start < name.end && name.start < own.end);
+        let mut names = self.controls.names_in(prompt).map(|(range, _)| range).filter(|name| !is_plain(name));
+        names.any(|name| {
+            prompt[name.clone()].char_indices().skip(1).any(|(at, _)| {
+                let (before, after) = prompt.split_at(name.start + at);
+                with_pieces.iter().any(|text| before.ends_with(text) || after.starts_with(text))
+            })
         })
     }
 

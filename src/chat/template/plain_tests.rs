@@ -67,6 +67,20 @@ fn pieces_that_a_neighbour_completes_are_plain() {
     assert_eq!(of(two, messages("x<|im_", "end|>y")).unwrap(), "x‹<|im_›‹end|>›y!");
     assert_eq!(of("{{ messages[0].content }}s>", vec![Message::new(Role::User, "a </")]).unwrap(), "a ‹</›s>");
     assert_eq!(of(two, messages("if a <", "> b")).unwrap(), "if a ‹<›‹>› b!");
+    let trimmed = "{{ messages[0].content | trim }}{{ messages[1].content | trim }}";
+    assert_eq!(of(trimmed, messages("x<|im_\n", " end|>y")).unwrap(), "x‹<|im_›‹end|>›y");
+    // Where a template looks at the texts, so that they cannot be marked, what they make is refused.
+    let counts = two.to_owned() + "{{ messages[0].content | length }}";
+    assert_eq!(of(&counts, messages("if a <", "b")).unwrap(), "if a <b!6");
+    assert_eq!(
+        of(&(CHATML.to_owned() + "{{ messages[0].content | length }}"), messages(">", "<"))
+            .unwrap()
+            .matches('‹')
+            .count(),
+        0
+    );
+    let error = of(&counts, messages("x<|im_", "end|>y")).unwrap_err().to_string();
+    assert!(error.contains("name of a control token"), "{error}");
 }
 
 #[test]

@@ -94,6 +94,7 @@ fn actions() {
         &[now.clone(), now.clone()],
     );
     check("Thought: Done.\nAction: finished(content='x')", "Done.", "Action: finished(content='x')", &[]);
+    check("Thought: Done.\nAct", "Done.\nAct", "", &[]);
     check("Thought: The next Action: none.", "The next Action: none.", "", &[]);
     check("Action: now()", "", "", from_ref(&now));
     check("There is no Thought: here.", "", "There is no Thought: here.", &[]);
