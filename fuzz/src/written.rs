@@ -51,7 +51,12 @@ fn is_word(name: &str) -> bool {
 /// Without quotes around what reads like another value: where the schema says no type, tags do not tell them apart.
 fn bare(arguments: Map<String, Value>) -> Map<String, Value> {
     let bare = |value| match value {
-        Value::String(text) => serde_json::from_str(&text).unwrap_or(Value::String(text)),
+        Value::String(text) => match text.as_str() {
+            "True" => Value::Bool(true),
+            "False" => Value::Bool(false),
+            "None" => Value::Null,
+            json => serde_json::from_str(json).unwrap_or(Value::String(text)),
+        },
         value => value,
     };
     arguments.into_iter().map(|(name, value)| (name, bare(value))).collect()
