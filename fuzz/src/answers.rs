@@ -18,6 +18,9 @@ pub const CUT: u8 = 0xff;
 /// Around the name of a special token.
 const SPECIAL: u8 = 0xfe;
 
+/// The tools that every answer may call, where it declares any.
+pub static TOOLS: LazyLock<Vec<Tool>> = LazyLock::new(tools);
+
 /// How an answer is read.
 pub struct Case {
     pub dialect: &'static Dialect,
@@ -82,7 +85,6 @@ impl Case {
     }
 
     fn read_to(&self, pieces: &[Owned], end: fn(&mut Splitter) -> Vec<Event>) -> Vec<Part> {
-        static TOOLS: LazyLock<Vec<Tool>> = LazyLock::new(tools);
         let tools: &[Tool] = if self.declares_tools { &TOOLS } else { &[] };
         let special = |piece: &Owned| if let Owned::Special(name) = piece { Some(name.clone()) } else { None };
         let names: Vec<String> = self.pieces.iter().filter_map(special).collect();

@@ -97,6 +97,12 @@ impl Input {
         self.lock().met_end
     }
 
+    /// Whether a reader has come to the end since the last pin, and the answer was cut there.
+    pub fn is_cut(&self) -> bool {
+        let shared = self.lock();
+        shared.met_end && !shared.complete
+    }
+
     /// Bytes held at the moment.
     #[cfg(test)]
     pub fn held(&self) -> usize {

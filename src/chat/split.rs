@@ -339,6 +339,9 @@ impl Answer {
     async fn try_calls(&self, formats: Vec<(&'static Format, usize)>, is_bare: bool) -> bool {
         let before = self.output.calls();
         for (format, opened_by) in formats {
+            if self.calls.are_over() {
+                break;
+            }
             self.input.pin();
             if is_bare {
                 self.input.skip_space().await;
@@ -366,6 +369,10 @@ impl Answer {
             true => self.calls.close_broken(),
             false => {
                 let over = self.input.met_end();
+                // With more text this might have become a call, and whatever looks like one in it a part of that.
+                if self.input.is_cut() {
+                    self.calls.end();
+                }
                 self.input.rewind();
                 // The end of a cut answer may be the beginning of what closes the call; a quote or a brace never is.
                 let rest = self.input.pending();

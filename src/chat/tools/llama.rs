@@ -30,6 +30,8 @@ fn parse(region: Region) -> Parsing {
                     Some(name) if region.declares(name) && input.eat("(").await => {
                         pythonic::each(&region, region.call(name)?).await
                     }
+                    // Cut here, it may be either.
+                    _ if input.is_cut() => Err(NotACall),
                     _ => {
                         input.rewind();
                         region.code(ENDS).await

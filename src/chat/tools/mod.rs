@@ -4,7 +4,10 @@
 use std::{
     future::Future,
     pin::Pin,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 use serde_json::Value;
@@ -337,6 +340,7 @@ pub struct Calls {
     pub(super) output: Output,
     open: Arc<Mutex<Option<Nesting>>>,
     rejected: Arc<Mutex<Vec<String>>>,
+    over: Arc<AtomicBool>,
 }
 
 impl Calls {
@@ -346,7 +350,7 @@ impl Calls {
             _ => Shape::unknown(),
         };
         let tools = tools.iter().map(|tool| (tool.name.clone(), shape(tool))).collect();
-        Calls { tools: Arc::new(tools), output, open: Arc::default(), rejected: Arc::default() }
+        Calls { tools: Arc::new(tools), output, open: Arc::default(), rejected: Arc::default(), over: Arc::default() }
     }
 
     /// The undeclared tools that were called.
@@ -364,6 +368,16 @@ impl Calls {
     /// Whether any tool was declared.
     pub fn any(&self) -> bool {
         !self.tools.is_empty()
+    }
+
+    /// No other call is looked for.
+    pub(super) fn end(&self) {
+        self.over.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether no other call is looked for.
+    pub(super) fn are_over(&self) -> bool {
+        self.over.load(Ordering::Relaxed)
     }
 
     /// Whether a call has begun and not ended.

@@ -231,24 +231,30 @@ fn check_dialect(dialect: &'static Dialect, case: &str, reasoning: &str, text: &
     for count in 0..length {
         let begun = first(&case, count);
         let [part, _] = any_pieces(dialect, &begun, &specials);
-        for (cut, call) in part.calls.iter().zip(&whole.calls) {
-            // What is complete is right, and what is not cannot be taken for complete.
-            assert_eq!((&cut.name, &cut.id), (&call.name, &call.id), "{begun:?}");
-            match cut.ended {
-                true => assert_eq!(cut.arguments, call.arguments, "{begun:?}"),
-                false => {
-                    let parsed: Result<Value, _> = serde_json::from_str(&cut.arguments);
-                    assert!(parsed.is_err(), "{:?} of {begun:?}", cut.arguments);
-                    assert!(call.arguments.starts_with(&cut.arguments), "{:?} of {begun:?}", cut.arguments);
-                }
-            }
-        }
-        assert!(part.calls.len() <= whole.calls.len(), "{begun:?}");
+        check_beginning(&part, &whole, &begun);
     }
     check_mutations(dialect, &case, &specials);
 }
 
-/// Parts of a case dropped, doubled and put elsewhere: nothing panics, and nothing depends on the pieces.
+/// What is read where an answer was cut is a beginning of what the whole is read as.
+fn check_beginning(part: &Whole, whole: &Whole, begun: &[Piece<'_>]) {
+    for (cut, call) in part.calls.iter().zip(&whole.calls) {
+        // What is complete is right, and what is not cannot be taken for complete.
+        assert_eq!((&cut.name, &cut.id), (&call.name, &call.id), "{begun:?}");
+        match cut.ended {
+            true => assert_eq!(cut.arguments, call.arguments, "{begun:?}"),
+            false => {
+                let parsed: Result<Value, _> = serde_json::from_str(&cut.arguments);
+                assert!(parsed.is_err(), "{:?} of {begun:?}", cut.arguments);
+                assert!(call.arguments.starts_with(&cut.arguments), "{:?} of {begun:?}", cut.arguments);
+            }
+        }
+    }
+    assert!(part.calls.len() <= whole.calls.len(), "{begun:?}");
+}
+
+/// Parts of a case dropped, doubled and put elsewhere: nothing panics, nothing depends on the pieces, and where it is
+/// cut it is a beginning.
 fn check_mutations(dialect: &'static Dialect, case: &[Piece<'_>], specials: &[String]) {
     let mut characters = Vec::new();
     for piece in case {
@@ -280,7 +286,13 @@ fn check_mutations(dialect: &'static Dialect, case: &[Piece<'_>], specials: &[St
         });
         let pieces =
             texts.iter().map(|(special, text)| if *special { Piece::Special(text) } else { Piece::Text(text) });
-        any_pieces(dialect, &pieces.collect::<Vec<_>>(), specials);
+        let pieces = pieces.collect::<Vec<_>>();
+        let wholes = any_pieces(dialect, &pieces, specials);
+        for _ in 0..4 {
+            let begun = first(&pieces, random(mutated.len() + 1));
+            let part = read(dialect, &begun, specials, Splitter::finish);
+            wholes.iter().for_each(|whole| check_beginning(&part, whole, &begun));
+        }
     }
 }
 

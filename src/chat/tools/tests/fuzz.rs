@@ -1,5 +1,6 @@
 //! Answers that no model would write, in every dialect: what formats write, cut, mixed and broken. Nothing panics,
-//! arguments of calls that ended are JSON (the harness holds them to it), and nothing depends on the pieces.
+//! arguments of calls that ended are JSON (the harness holds them to it), nothing depends on the pieces, and where an
+//! answer is cut its beginning is read as one.
 
 use std::time::{Duration, Instant};
 
@@ -97,7 +98,10 @@ fn rounds(count: impl Fn(usize) -> bool, seed: u64) -> usize {
     while count(round) {
         let dialect: &'static Dialect = &DIALECTS[random(DIALECTS.len())];
         let text = answer(dialect, &mut random);
+        let begun = [Piece::Text(&text[..text.floor_char_boundary(random(text.len() + 1))])];
+        let part = read(dialect, &begun, &[], Splitter::finish);
         for whole in any_pieces(dialect, &[Piece::Text(&text)], &[]) {
+            check_beginning(&part, &whole, &begun);
             let length = whole.text.len()
                 + whole.reasoning.len()
                 + whole.calls.iter().map(|call| call.arguments.len()).sum::<usize>();

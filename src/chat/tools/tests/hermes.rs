@@ -115,3 +115,19 @@ fn thoughts() {
     check("<think>never closed", "never closed", "", &[]);
     check("<think></think>", "", "", &[]);
 }
+
+/// Another family's call that is quoted in a call is a part of it, also where the answer was cut before the name or the
+/// arguments began.
+#[test]
+fn calls_in_calls() {
+    let other = "<｜tool▁call▁begin｜>function<｜tool▁sep｜>now\\n```json\\n{}\\n```<｜tool▁call▁end｜>";
+    let weather = ("get_weather", json!({"city": "Paris"}));
+    let name = format!("{{\"id\": \"{other}\", \"name\": \"get_weather\", \"arguments\": {{\"city\": \"Paris\"}}}}");
+    let arguments =
+        format!("{{\"name\": \"get_weather\", \"note\": \"{other}\", \"arguments\": {{\"city\": \"Paris\"}}}}");
+    for call in [name, arguments] {
+        let call = format!("<tool_call>\n{call}\n</tool_call>").replace("\\n", "\n");
+        check_dialect(named("auto"), &call, "", "", std::slice::from_ref(&weather));
+        check_dialect(named("auto"), &format!("{call}\n{call}"), "", "", &[weather.clone(), weather.clone()]);
+    }
+}

@@ -67,3 +67,26 @@ fn code() {
     check(&[code, Piece::Special("<|eom_id|>")], "{\"code\":\"x = \\\"a\\\"\\nprint(x.call(1))\"}", true);
     check(&[code], "{\"code\":\"x = \\\"a\\\"\\nprint(x.call(1))", false);
 }
+
+/// Cut in its name, a built-in tool's call is no code of an interpreter.
+#[test]
+fn a_name_that_was_cut() {
+    let mut tools = tools();
+    tools.push(Tool { name: "python".to_owned(), parameters: json!({}), strict: false, definition: Map::new() });
+    let called = |text: &str| {
+        let mut splitter = Splitter::new(named("llama3"), &tools, Cut::Text, [], 7);
+        let mut whole = Whole::default();
+        splitter.push(Piece::Text(text)).into_iter().for_each(|event| whole.add(event));
+        splitter.finish().into_iter().for_each(|event| whole.add(event));
+        (whole.calls.first().map(|call| call.name.clone()), whole.text)
+    };
+    let call = "<|python_tag|>get_weather.call(city=\"Paris\")";
+    let name = call.find('(').expect("a name");
+    for end in name + 1..=call.len() {
+        assert_eq!(called(&call[..end]).0.as_deref(), Some("get_weather"));
+    }
+    for end in "<|python_tag|>".len()..=name {
+        assert_eq!(called(&call[..end]), (None, call[..end].to_owned()));
+    }
+    assert_eq!(called("<|python_tag|>print(").0.as_deref(), Some("python"));
+}
