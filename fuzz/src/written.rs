@@ -17,7 +17,8 @@ impl Case {
         let format = self.dialect.tools[0];
         for call in calls(parts).filter(|call| call.ended) {
             // A number that no double holds has no value.
-            let Some(arguments) = read_arguments(call).filter(|arguments| has_words(&Value::Object(arguments.clone())))
+            let Some(arguments) =
+                read_arguments(call).filter(|arguments| can_be_written(&Value::Object(arguments.clone())))
             else {
                 continue;
             };
@@ -47,13 +48,19 @@ fn without_found(mut read: Map<String, Value>, written: &ToolCall) -> Map<String
     read
 }
 
-/// Whether every name in a value can be written in all formats.
-fn has_words(value: &Value) -> bool {
+/// Whether every name and text in a value can be written in all formats.
+fn can_be_written(value: &Value) -> bool {
     match value {
-        Value::Array(items) => items.iter().all(has_words),
-        Value::Object(members) => members.iter().all(|(name, value)| is_word(name) && has_words(value)),
+        Value::String(text) => !has_tags(text),
+        Value::Array(items) => items.iter().all(can_be_written),
+        Value::Object(members) => members.iter().all(|(name, value)| is_word(name) && can_be_written(value)),
         _ => true,
     }
+}
+
+/// Whether a tag follows on another, as behind the end of a value in formats that have no escapes.
+fn has_tags(text: &str) -> bool {
+    text.match_indices('>').any(|(at, _)| text[at + 1..].trim_start().starts_with('<'))
 }
 
 fn is_word(name: &str) -> bool {

@@ -30,7 +30,7 @@ pub(super) fn charge(state: &State, depth: usize) -> Result<(), Error> {
 }
 
 impl Dumps {
-    /// Fails for what has no JSON: undefined, functions, generators.
+    /// Fails for what has no JSON: undefined, functions.
     pub(super) fn write(&self, state: &State, value: &Value) -> Result<String, Error> {
         let (item, key) = match &self.separators {
             Some((item, key)) => (item.as_str(), key.as_str()),
@@ -58,9 +58,8 @@ impl Writer<'_> {
             ValueKind::String => self.string(value.as_str().unwrap_or_default()),
             ValueKind::None | ValueKind::Bool | ValueKind::Number => self.out.push_str(&scalar(value)),
             ValueKind::Map => self.map(value, level)?,
-            ValueKind::Seq => self.list(value, level)?,
-            // Two lists added are one; a generator has no length.
-            ValueKind::Iterable if value.len().is_some() => self.list(value, level)?,
+            // Two lists added are one, and so is what `map` gives, of which Python has no JSON.
+            ValueKind::Seq | ValueKind::Iterable => self.list(value, level)?,
             kind => return Err(without_json(&kind.to_string())),
         }
         Ok(())

@@ -14,7 +14,7 @@ use super::{
 mod actions;
 mod channels;
 mod messages;
-mod recipients;
+pub mod recipients;
 
 pub use messages::{Kind, Messages};
 

@@ -10,11 +10,12 @@ mod methods;
 mod plain;
 mod source;
 mod syntax;
+mod telling;
 mod text;
 mod thinking;
 mod variables;
 
-use minijinja::{Environment, Value};
+use minijinja::{Environment, ErrorKind, Value};
 
 use super::{ControlToken, Error, LoadError, Request};
 use crate::checkpoint::Templates;
@@ -22,12 +23,14 @@ use controls::Controls;
 use knowledge::Knowledge;
 use plain::Search;
 use source::Source;
+use telling::Telling;
 pub use thinking::ThinkingControl;
 use variables::Mark;
 
 /// A model's compiled chat templates.
 pub struct Template {
     environment: Environment<'static>,
+    clock: functions::Clock,
     default: Entry,
     /// For requests with tools, where the model has one of its own.
     tool_use: Option<Entry>,
@@ -77,16 +80,18 @@ impl Template {
         controls: &[ControlToken],
         fuel: u64,
     ) -> Result<Template, LoadError> {
-        let environment = environment::environment(|| chrono::Local::now().naive_local(), fuel);
-        Template::within(environment, templates, special_tokens, controls)
+        Template::at(|| chrono::Local::now().naive_local(), fuel, templates, special_tokens, controls)
     }
 
-    fn within(
-        mut environment: Environment<'static>,
+    /// [`Template::with_fuel`], by another clock.
+    fn at(
+        clock: functions::Clock,
+        fuel: u64,
         templates: Templates,
         special_tokens: Vec<(String, String)>,
         controls: &[ControlToken],
     ) -> Result<Template, LoadError> {
+        let mut environment = environment::environment(clock, fuel);
         for (name, text) in &templates.files {
             add(&mut environment, name.clone(), text)?;
         }
@@ -96,7 +101,7 @@ impl Template {
             None => None,
         };
         let knowledge = Knowledge::default();
-        let mut template = Template { environment, default, tool_use, special_tokens, knowledge };
+        let mut template = Template { environment, clock, default, tool_use, special_tokens, knowledge };
         template.knowledge = Knowledge::of(&template);
         Ok(template)
     }
@@ -149,15 +154,36 @@ impl Template {
 
     fn render_text(&self, entry: &Entry, request: &Request, mark: Mark<'_>) -> Result<String, Error> {
         let continued = continued::content(request)?;
-        let tokens = self.special_tokens.iter().map(|(name, token)| (name.clone(), Value::from(token.as_str())));
-        let variables = tokens.chain(variables::variables(request, &entry.source, mark));
-        let template = self.environment.get_template(entry.name).expect("a template that is not there is a bug");
-        let mut text = template.render(Value::from_pairs(variables)).map_err(|error| refused(&error))?;
+        let mut first = None;
+        let told = Telling::all(request).find_map(|telling| match self.render_as(entry, request, telling, mark) {
+            // It would only take as long again.
+            Err(error) if raised(&error).is_some() || error.kind() == ErrorKind::OutOfFuel => Some(Err(error)),
+            Err(error) => {
+                first.get_or_insert(error);
+                None
+            }
+            rendered => Some(rendered),
+        });
+        let rendered = told.or(first.map(Err)).expect("a request that is not told is a bug");
+        let mut text = rendered.map_err(|error| refused(&error))?;
         if let Some(content) = continued {
             let marked = mark(variables::Speaker::Assistant, content);
             continued::cut(&mut text, marked.as_deref().unwrap_or(content))?;
         }
         Ok(text)
+    }
+
+    fn render_as(
+        &self,
+        entry: &Entry,
+        request: &Request,
+        telling: Telling,
+        mark: Mark<'_>,
+    ) -> Result<String, minijinja::Error> {
+        let tokens = self.special_tokens.iter().map(|(name, token)| (name.clone(), Value::from(token.as_str())));
+        let variables = variables::variables(request, &entry.source, telling, (self.clock)(), mark);
+        let template = self.environment.get_template(entry.name).expect("a template that is not there is a bug");
+        template.render(Value::from_pairs(tokens.chain(variables)))
     }
 }
 
@@ -176,7 +202,8 @@ impl Entry {
             all.push_str(included);
         }
         let controls = Controls::new(controls, &all);
-        Ok(Entry { name, source: Source::new(all), controls })
+        let variables = environment.get_template(name).expect("it was added").undeclared_variables(false);
+        Ok(Entry { name, source: Source::new(all, variables), controls })
     }
 }
 
@@ -191,20 +218,24 @@ impl std::fmt::Debug for Template {
     }
 }
 
-/// The template's own words where it raised an exception, else what went wrong in it.
-fn refused(error: &minijinja::Error) -> Error {
+/// The template's own words where it raised an exception.
+fn raised(error: &minijinja::Error) -> Option<&str> {
     let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(error);
     while let Some(current) = cause {
         if let Some(functions::Raised(message)) = current.downcast_ref() {
-            let message = format!("the model's chat template refuses these messages: {message}");
-            return Error::Request { field: "messages", message };
+            return Some(message);
         }
         cause = current.source();
     }
-    Error::Request {
-        field: "messages",
-        message: format!("the model's chat template failed on these messages: {error}"),
-    }
+    None
+}
+
+fn refused(error: &minijinja::Error) -> Error {
+    let message = match raised(error) {
+        Some(message) => format!("the model's chat template refuses these messages: {message}"),
+        None => format!("the model's chat template failed on these messages: {error}"),
+    };
+    Error::Request { field: "messages", message }
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value as Json, json};
 
-use super::super::{Message, Role};
+use super::super::{Message, Role, Tool, ToolCall};
 use super::*;
 
 fn message(role: Role, content: &str) -> Message {
@@ -125,7 +125,7 @@ fn open(default: &str, tool_use: Option<&str>, files: &[(&str, &str)]) -> Templa
 
 #[test]
 fn named_and_included_templates() {
-    let tool = super::super::Tool {
+    let tool = Tool {
         name: "f".to_owned(),
         parameters: json!({}),
         strict: true,
@@ -194,4 +194,70 @@ fn thinking_of_public_templates() {
     check("GLM-4.6", true, false, false);
     check("ibm-granite-granite-3.3-2B-Instruct", true, false, false);
     check("upstage-Solar-Open-100B", true, true, false);
+}
+
+/// A template that fails on a request as it is gets it in another way, and one that does not gets it as it is.
+#[test]
+fn a_request_told_in_other_ways() {
+    let call = ToolCall {
+        id: "call_1".to_owned(),
+        name: "f".to_owned(),
+        arguments: json!({"x": [1, "é"]}).as_object().unwrap().clone(),
+    };
+    let tool = |definition: serde_json::Value| Tool {
+        name: "f".to_owned(),
+        parameters: json!({}),
+        strict: false,
+        definition: definition.as_object().unwrap().clone(),
+    };
+    let called = Message { tool_calls: vec![call], ..message(Role::Assistant, "") };
+    let bare = json!({"name": "f", "parameters": {"properties": {"x": {"type": "array"}}}});
+    let request = Request { tools: vec![tool(bare)], ..request(vec![message(Role::User, "x"), called]) };
+    let rendered = |source: &str| open(source, None, &[]).render(&request).map(|rendered| rendered.text);
+    let arguments = "messages[1].tool_calls[0].function.arguments";
+    assert_eq!(rendered(&format!("{{{{ {arguments} | tojson }}}}")).unwrap(), "{\"x\": [1, \"é\"]}");
+    assert_eq!(rendered(&format!("{{{{ 'f: ' + {arguments} }}}}")).unwrap(), "f: {\"x\": [1, \"é\"]}");
+    let description = "'d: ' + tools[0].function.description + tools[0].function.parameters.properties.x.description";
+    assert_eq!(rendered(&format!("{{{{ {description} }}}}")).unwrap(), "d: ");
+    assert_eq!(rendered(&format!("{{{{ {description} + {arguments} }}}}")).unwrap(), "d: {\"x\": [1, \"é\"]}");
+    assert_eq!(rendered("{{ tools[0].function.description is defined }}").unwrap(), "False");
+    // The first failure is the one that is told, and an exception is none to be got round.
+    let failed = |source: &str| rendered(source).unwrap_err().to_string();
+    assert!(failed("{{ 'a' + none }}").contains("failed on these messages"));
+    let strict =
+        "{% if messages[1].tool_calls[0].function.arguments is mapping %}{{ raise_exception('no') }}{% endif %}";
+    assert!(failed(strict).ends_with("refuses these messages: no"));
+}
+
+/// Firefunction's template is told of functions as text, and of a day.
+#[test]
+fn functions_as_text() {
+    let tool = Tool {
+        name: "f".to_owned(),
+        parameters: json!({}),
+        strict: false,
+        definition: json!({"name": "f"}).as_object().unwrap().clone(),
+    };
+    let plain = request(vec![message(Role::User, "x")]);
+    let with_tools = Request { tools: vec![tool], ..plain.clone() };
+    let template = open("{{ functions + ' ' + datetime }}", None, &[]);
+    assert!(template.knows_tools());
+    let day = chrono::Local::now().format("%Y-%m-%d").to_string();
+    assert_eq!(template.render(&plain).unwrap().text, format!("[] {day}"));
+    let listed = "[\n    {\n        \"name\": \"f\"\n    }\n]";
+    assert_eq!(template.render(&with_tools).unwrap().text, format!("{listed} {day}"));
+    let set = json!({"datetime": "now"}).as_object().unwrap().clone();
+    assert_eq!(template.render(&Request { template_variables: set, ..plain.clone() }).unwrap().text, "[] now");
+    // Not where a template knows tools.
+    let both = open("{{ tools }}{{ functions is defined }}{{ datetime is defined }}", None, &[]);
+    assert_eq!(both.render(&plain).unwrap().text, "NoneFalseFalse");
+}
+
+/// Kimi K2's template has lists that grow and shrink.
+#[test]
+fn lists_that_change() {
+    let source = "{% set ns = namespace(ids=[]) %}{% for m in messages %}{% set _ = ns.ids.append(m.content) %}\
+                  {% endfor %}{% set a = ns.ids.pop(0) %}{% set b = ns.ids.pop() %}{{ a ~ b ~ ns.ids }}";
+    let request = request(["x", "y", "z"].map(|content| message(Role::User, content)).to_vec());
+    assert_eq!(open(source, None, &[]).render(&request).unwrap().text, "xz['y']");
 }

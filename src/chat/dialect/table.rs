@@ -2,7 +2,7 @@
 
 use super::{CallIds, Dialect, Tags, Turns, tagged};
 use crate::chat::{
-    split::{Answer, Style},
+    split::{Answer, Style, recipients},
     tools,
 };
 
@@ -138,8 +138,23 @@ pub const DIALECTS: &[Dialect] = &[
         name: "functionary_v32",
         template_marks: &[">>>all\\n", "<|start_header_id|>"],
         stop_tokens: &["<|eot_id|>", "<|eom_id|>"],
-        program: Answer::by_recipients,
+        program: |answer| answer.by_recipients(&recipients::V3),
         tools: &[&tools::FUNCTIONARY],
+        ..MARKS
+    },
+    Dialect {
+        name: "functionary_v2",
+        template_marks: &["<|from|>", "<|recipient|>"],
+        stop_tokens: &["<|stop|>"],
+        program: |answer| answer.by_recipients(&recipients::V2),
+        tools: &[&tools::FUNCTIONARY_V2],
+        ..MARKS
+    },
+    Dialect {
+        name: "functionary_llama3",
+        template_marks: &["<|reserved_special_token_249|>"],
+        stop_tokens: &["<|eot_id|>"],
+        tools: &[&tools::FUNCTIONARY_LLAMA3],
         ..MARKS
     },
     Dialect {

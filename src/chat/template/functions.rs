@@ -211,7 +211,7 @@ fn iterated(value: &Value) -> Result<&Value, Error> {
     if value.is_none() { Err(wrong("None cannot be iterated over")) } else { Ok(value) }
 }
 
-/// jinja2's filters give generators, of which neither a length nor JSON can be had.
+/// jinja2's filters give generators, of which no length can be had.
 fn generator(items: Vec<Value>) -> Value {
     Value::make_one_shot_iterator(items.into_iter())
 }

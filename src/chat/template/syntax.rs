@@ -1,10 +1,11 @@
-//! The two things of a template's text that are written anew before minijinja reads it.
+//! The three things of a template's text that are written anew before minijinja reads it.
 
 use super::functions::ITERATED;
 
 /// `{% generation %}…{% endgeneration %}` marks the assistant's part for training and renders as its content, with a
 /// scope of its own: what `{% with %}` does. And a loop over none, an error in Python, is an empty one in minijinja:
-/// each loop is given a filter that fails there.
+/// each loop is given a filter that fails there. And a list of a namespace that grows or shrinks by its methods, which
+/// transformers refuses and Kimi K2's template does, becomes another list.
 pub(super) fn rewritten(source: &str) -> String {
     let mut out = String::with_capacity(source.len() + source.len() / 16);
     let mut rest = source;
@@ -42,8 +43,37 @@ fn push_tag(tag: &str, out: &mut String) {
             }
             None => out.push_str(tag),
         },
+        "set" => match changed_list(tag) {
+            Some(changed) => out.push_str(&changed),
+            None => out.push_str(tag),
+        },
         _ => out.push_str(tag),
     }
+}
+
+/// `set _ = a.b.append(x)`, `set x = a.b.pop()` and `set x = a.b.pop(0)` as assignments to `a.b`.
+fn changed_list(tag: &str) -> Option<String> {
+    let (head, value) = tag.split_once('=')?;
+    let end = value.trim_end_matches(['-', '+']);
+    let close = &value[end.len()..];
+    let call = end.trim().strip_suffix(')')?;
+    let (callee, argument) = call.split_once('(')?;
+    // One call, and nothing around it.
+    if outside_strings(argument).any(|(.., depth)| depth < 0) {
+        return None;
+    }
+    let (list, method) = callee.rsplit_once('.')?;
+    if !list.contains('.') || !list.chars().all(|char| char.is_alphanumeric() || "_.".contains(char)) {
+        return None;
+    }
+    let item = match (method, argument.trim()) {
+        ("append", item) if !item.is_empty() => return Some(format!("{{%- set {list} = {list} + [{item}] {close}")),
+        ("pop", "") => "-1",
+        ("pop", "0") => "0",
+        _ => return None,
+    };
+    let rest = if item == "0" { "1:" } else { ":-1" };
+    Some(format!("{head}= {list}[{item}] -%}}{{%- set {list} = {list}[{rest}] {close}"))
 }
 
 /// What `for … in …` runs over: up to the loop's own `if`, to `recursive` or to the end.
@@ -100,6 +130,12 @@ mod tests {
             ("{% for x in y[1:]-%}", "{% for x in ( y[1:])|iterated -%}"),
             ("{# {% for x in y %} #}{% set for_x = 'in' %}", "{# {% for x in y %} #}{% set for_x = 'in' %}"),
             ("{% for x", "{% for x"),
+            ("{%- set _ = ns.ids.append(f(x) + ')') -%}", "{%- set ns.ids = ns.ids + [f(x) + ')'] -%}"),
+            ("{% set x = ns.ids.pop(0) %}", "{% set x = ns.ids[0] -%}{%- set ns.ids = ns.ids[1:] %}"),
+            ("{% set x = ns.ids.pop()-%}", "{% set x = ns.ids[-1] -%}{%- set ns.ids = ns.ids[:-1] -%}"),
+            ("{% set x = ids.append(1) %}", "{% set x = ids.append(1) %}"),
+            ("{% set x = f(a.b).pop(1) + (2) %}", "{% set x = f(a.b).pop(1) + (2) %}"),
+            ("{% set x = a.b.append(1) + (2) %}", "{% set x = a.b.append(1) + (2) %}"),
         ] {
             assert_eq!(rewritten(source), expected);
         }

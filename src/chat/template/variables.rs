@@ -2,13 +2,18 @@
 
 use std::borrow::Cow;
 
+use chrono::NaiveDateTime;
 use minijinja::Value;
 use minijinja::value::Serde;
 use serde_json::{Map, Value as Json};
 
 use super::source::Source;
+use super::telling::{Telling, completed};
 use super::{continued, thinking};
-use crate::chat::{Message, Request, Role, Tool, ToolCall, ToolChoice};
+use crate::chat::{
+    Message, Request, Role, Tool, ToolCall, ToolChoice,
+    python::{self, Dumps},
+};
 
 /// Whose words a text is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,8 +31,14 @@ pub(super) fn shown_tools(request: &Request) -> &[Tool] {
 }
 
 /// All variables but the special tokens; later ones of the same name win.
-pub(super) fn variables(request: &Request, source: &Source, mark: Mark<'_>) -> Vec<(String, Value)> {
-    let texts = Texts { source, mark };
+pub(super) fn variables(
+    request: &Request,
+    source: &Source,
+    telling: Telling,
+    now: NaiveDateTime,
+    mark: Mark<'_>,
+) -> Vec<(String, Value)> {
+    let texts = Texts { source, telling, mark };
     let mut messages: Vec<Message> = request.messages.clone();
     thinking::flag_messages(request, source, &mut messages);
     let last = messages.len().wrapping_sub(1);
@@ -45,6 +56,13 @@ pub(super) fn variables(request: &Request, source: &Source, mark: Mark<'_>) -> V
         ("add_generation_prompt".to_owned(), Value::from(!request.continue_final)),
     ];
     variables.extend(thinking::variables(request, source).map(|(name, value)| (name.to_owned(), value)));
+    if source.reads_functions() {
+        let functions = shown_tools(request).iter().map(|tool| Json::Object(tool.definition.clone())).collect();
+        let text = Dumps { indent: Some("    ".to_owned()), ..Dumps::default() }.json(&Json::Array(functions));
+        variables.push(("functions".to_owned(), Value::from(texts.text(Speaker::Other, &text).as_ref())));
+        // A day: with the time in it, no prompt would begin like the one before.
+        variables.push(("datetime".to_owned(), Value::from(now.format("%Y-%m-%d").to_string())));
+    }
     variables.extend(request.template_variables.iter().map(|(name, value)| (name.clone(), texts.json(value))));
     variables.push(("messages".to_owned(), Value::from(messages)));
     variables.push(("tools".to_owned(), tools));
@@ -53,6 +71,7 @@ pub(super) fn variables(request: &Request, source: &Source, mark: Mark<'_>) -> V
 
 struct Texts<'a> {
     source: &'a Source,
+    telling: Telling,
     mark: Mark<'a>,
 }
 
@@ -95,13 +114,21 @@ impl Texts<'_> {
 
     fn tool_call(&self, call: &ToolCall) -> Value {
         let text = |text: &str| Value::from(self.text(Speaker::Other, text).as_ref());
-        let function = [("name", text(&call.name)), ("arguments", self.object(&call.arguments))];
+        let arguments = match self.telling.text_arguments {
+            true => text(&python::dumps(&Json::Object(call.arguments.clone()))),
+            false => self.object(&call.arguments),
+        };
+        let function = [("name", text(&call.name)), ("arguments", arguments)];
         let function = Value::from_pairs(function);
         Value::from_pairs([("id", text(&call.id)), ("type", Value::from("function")), ("function", function)])
     }
 
     fn tool(&self, tool: &Tool) -> Value {
-        Value::from_pairs([("type", Value::from("function")), ("function", self.object(&tool.definition))])
+        let function = match self.telling.complete {
+            true => self.object(&completed(&tool.definition)),
+            false => self.object(&tool.definition),
+        };
+        Value::from_pairs([("type", Value::from("function")), ("function", function)])
     }
 
     fn object(&self, map: &Map<String, Json>) -> Value {

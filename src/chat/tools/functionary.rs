@@ -19,15 +19,27 @@ pub static FORMAT: Format = Format {
 };
 
 fn parse(region: Region) -> Parsing {
-    Box::pin(async move {
-        let input = &region.input;
-        while input.eat(OPEN).await {}
+    Box::pin(async move { messages(&region, &[OPEN], "\n", &[">>>all\n", "<|eot_id|>", "<|eom_id|>"]).await })
+}
+
+/// Messages to tools, each a name, what ends that, and JSON or code up to one of `ends`. One of `opens` stands before
+/// each, and may be written twice; where it ends code it is taken with that.
+pub(super) async fn messages(region: &Region, opens: &[&str], begin: &str, ends: &[&str]) -> Result<(), NotACall> {
+    let input = &region.input;
+    loop {
+        let mut open = 0;
+        while open < opens.len() {
+            open = if input.eat(opens[open]).await { 0 } else { open + 1 };
+        }
         let name = input.word(|char| !char.is_whitespace() && !"{<>".contains(char), NAME).await.ok_or(NotACall)?;
-        if !region.may_call(&name) || !input.eat("\n").await {
+        if !region.may_call(&name) || !input.eat(begin).await {
             return Err(NotACall);
         }
-        harmony::message(&region, &name, &["<|eot_id|>", "<|eom_id|>"]).await
-    })
+        match harmony::message(region, &name, ends).await? {
+            Some(end) if opens.contains(&ends[end]) => {}
+            _ => return Ok(()),
+        }
+    }
 }
 
 fn render(call: &ToolCall, index: usize) -> String {

@@ -29,11 +29,11 @@ fn parse(region: Region) -> Parsing {
     })
 }
 
-/// A message to this tool: JSON, or else code up to one of these marks.
-pub(in crate::chat) async fn message(region: &Region, name: &str, ends: &[&str]) -> Result<(), NotACall> {
+/// A message to this tool: JSON, or else code up to one of these marks, whose index is returned.
+pub(in crate::chat) async fn message(region: &Region, name: &str, ends: &[&str]) -> Result<Option<usize>, NotACall> {
     match region.input.peek_after(0).await.ok_or(NotACall)?.0 {
-        '{' => region.call(name)?.object().await,
-        _ => region.code_for(name, ends).await,
+        '{' => region.call(name)?.object().await.map(|()| None),
+        _ => region.code_for(name, ends).await.map(Some),
     }
 }
 

@@ -34,7 +34,7 @@ fn parse(region: Region) -> Parsing {
                     _ if input.is_cut() => Err(NotACall),
                     _ => {
                         input.rewind();
-                        region.code(ENDS).await
+                        region.code(ENDS).await.map(drop)
                     }
                 }
             }

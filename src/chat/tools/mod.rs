@@ -28,6 +28,8 @@ mod deepseek_v4;
 mod firefunction;
 mod function_tag;
 pub(super) mod functionary;
+mod functionary_llama3;
+pub(super) mod functionary_v2;
 mod gemma4;
 mod gigachat;
 mod gigachat_v3;
@@ -89,6 +91,8 @@ pub use deepseek_v32::FORMAT as DEEPSEEK_V32;
 pub use firefunction::FORMAT as FIREFUNCTION;
 pub use function_tag::FORMAT as FUNCTION_TAG;
 pub use functionary::FORMAT as FUNCTIONARY;
+pub use functionary_llama3::FORMAT as FUNCTIONARY_LLAMA3;
+pub use functionary_v2::FORMAT as FUNCTIONARY_V2;
 pub use gemma4::FORMAT as GEMMA4;
 pub use gigachat::FORMAT as GIGACHAT;
 pub use gigachat_v3::FORMAT as GIGACHAT_V3;
@@ -194,6 +198,8 @@ pub const FORMATS: &[&Format] = &[
     &FIREFUNCTION,
     &FUNCTION_TAG,
     &FUNCTIONARY,
+    &FUNCTIONARY_LLAMA3,
+    &FUNCTIONARY_V2,
     &GIGACHAT,
     &GIGACHAT_V3,
     &GRANITE,
@@ -308,21 +314,21 @@ impl Region {
     }
 
     /// Code for an interpreter, up to the first of these marks, where such a tool is declared: all of it is the argument
-    /// `code`, or the tool's first.
-    pub async fn code(&self, marks: &[&str]) -> Result<(), NotACall> {
+    /// `code`, or the tool's first. Takes the mark and returns its index.
+    pub async fn code(&self, marks: &[&str]) -> Result<usize, NotACall> {
         let name = INTERPRETERS.iter().find(|name| self.declares(name)).ok_or(NotACall)?;
         self.code_for(name, marks).await
     }
 
     /// [`Region::code`] for the tool of this name.
-    pub async fn code_for(&self, name: &str, marks: &[&str]) -> Result<(), NotACall> {
+    pub async fn code_for(&self, name: &str, marks: &[&str]) -> Result<usize, NotACall> {
         let mut arguments = self.call(name)?;
         let members = arguments.shape().members();
         let code = members.iter().find(|name| *name == "code").or(members.first());
         let code = code.map_or("code", String::as_str).to_owned();
-        arguments.text(&code, End { trim: true, ..End::at(marks) }).await?;
+        let mark = arguments.text(&code, End { trim: true, ..End::at(marks) }).await?;
         arguments.end();
-        Ok(())
+        Ok(mark)
     }
 
     /// A call is complete; a failure from here on takes back only what follows.

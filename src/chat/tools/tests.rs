@@ -298,8 +298,8 @@ fn check_mutations(dialect: &'static Dialect, case: &[Piece<'_>], specials: &[St
 
 /// A dialect of this format alone, without thoughts. Answers are read as those of the row that has it first.
 fn dialect(format: &'static Format) -> &'static Dialect {
-    // These two are read by their marks, too, in the dialect auto.
-    let by_marks = ["harmony", "functionary"].contains(&format.name);
+    // These are read by their marks, too, in the dialect auto or behind text.
+    let by_marks = ["harmony", "functionary", "functionary_v2"].contains(&format.name);
     let program = DIALECTS.iter().find(|row| row.tools[0].name == format.name && !by_marks).map(|row| row.program);
     let row = FORMATS.iter().find(|own| own.name == format.name).expect("a format has a row in FORMATS");
     let tools: &'static [&'static Format] = Box::leak(Box::new([*row]));

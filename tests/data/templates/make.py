@@ -4,18 +4,22 @@
 
 Writes outcomes.tsv, a line per template: name, SHA-256 of its text, and an outcome per conversation: the first 32
 hex digits of the SHA-256 of what was rendered, "!" and those of the message of a raise_exception, or "-" for any
-other failure. Writes expressions.json too: what the templates of expressions.txt (ours; "§" stands between two)
+other failure. Where a template fails, it is told the request in other ways, as mettle does (TELLINGS below), and last
+in an environment without two of transformers' restrictions (lenient). Writes expressions.json too: what the templates of expressions.txt (ours; "§" stands between two)
 render to, null where they fail. --texts writes the texts themselves elsewhere, for looking into a difference. Last run with
 transformers 5.24.0 and jinja2 3.1.6.
 """
 
+import contextlib
 import hashlib
+import inspect
 import json
 import pathlib
 import re
 import sys
 
 import jinja2
+import jinja2.sandbox
 from transformers.tokenization_utils_base import PreTrainedTokenizerBase
 from transformers.utils import chat_template_utils
 
@@ -83,17 +87,67 @@ class Tokenizer(PreTrainedTokenizerBase):
         super().__init__(**TOKENS)
 
 
-def render(name, template, conversation):
+# Whether what a tool's definition leaves out is said to be empty; whether arguments are JSON text.
+TELLINGS = [(False, False), (True, False), (False, True), (True, True)]
+
+
+def described(schema):
+    for member in schema.get("properties", {}).values():
+        if isinstance(member, dict):
+            member.setdefault("description", "")
+            described(member)
+    if isinstance(schema.get("items"), dict):
+        described(schema["items"])
+
+
+def completed(tool):
+    tool = json.loads(json.dumps(tool))
+    tool.setdefault("description", "")
+    parameters = tool.setdefault("parameters", {})
+    parameters.setdefault("type", "object")
+    parameters.setdefault("properties", {})
+    described(parameters)
+    return tool
+
+
+@contextlib.contextmanager
+def lenient():
+    """Lists may be changed, and what jinja2's map gives has JSON."""
+
+    class Environment(jinja2.sandbox.SandboxedEnvironment):
+        def from_string(self, source, *args, **kwargs):
+            tojson = self.filters["tojson"]
+            listed = lambda value: list(value) if inspect.isgenerator(value) else value
+            self.filters["tojson"] = lambda value, *args, **kwargs: tojson(listed(value), *args, **kwargs)
+            return super().from_string(source, *args, **kwargs)
+
+    strict = chat_template_utils.ImmutableSandboxedEnvironment
+    chat_template_utils.ImmutableSandboxedEnvironment = Environment
+    chat_template_utils._compile_jinja_template.cache_clear()
+    yield
+    chat_template_utils.ImmutableSandboxedEnvironment = strict
+    chat_template_utils._compile_jinja_template.cache_clear()
+
+
+def render(name, template, conversation, telling):
+    complete, text_arguments = telling
     messages = [message_of(message, template) for message in conversation["messages"]]
+    for call in [call for message in messages for call in message.get("tool_calls", [])]:
+        if text_arguments:
+            call["function"]["arguments"] = json.dumps(call["function"]["arguments"], ensure_ascii=False)
     thinking = conversation.get("thinking", {})
     if name == "NVIDIA-Nemotron-Nano-v2" and "enabled" in thinking:
         user = next(message for message in reversed(messages) if message["role"] == "user")
         user["content"] += " /think" if thinking["enabled"] else " /no_think"
-    tools = [{"type": "function", "function": tool} for tool in conversation.get("tools", [])]
-    if conversation.get("tool_choice") == "none":
-        tools = []
+    definitions = [] if conversation.get("tool_choice") == "none" else conversation.get("tools", [])
+    shown = [completed(tool) if complete else tool for tool in definitions]
+    tools = [{"type": "function", "function": tool} for tool in shown]
     continues = conversation.get("continue_final", False)
     variables = thinking_variables(name, thinking) | conversation.get("variables", {})
+    if name == "fireworks-ai-llama-3-firefunction-v2":
+        # Its model card's variables; the day is enough.
+        functions = json.dumps(definitions, indent=4, ensure_ascii=False)
+        variables = {"functions": functions, "datetime": Clock.now().strftime("%Y-%m-%d")} | variables
     return Tokenizer().apply_chat_template(
         messages,
         tools=tools or None,
@@ -107,8 +161,20 @@ def render(name, template, conversation):
 
 def outcome(name, template, conversation):
     """The kind of outcome and its text."""
+    first = None
+    for environment in (contextlib.nullcontext, lenient):
+        for telling in TELLINGS:
+            with environment():
+                kind, text = told(name, template, conversation, telling)
+            if kind != "-":
+                return kind, text
+            first = first or (kind, text)
+    return first
+
+
+def told(name, template, conversation, telling):
     try:
-        return "", render(name, template, conversation)
+        return "", render(name, template, conversation, telling)
     except jinja2.exceptions.TemplateRuntimeError as error:
         return "-", f"{type(error).__name__}: {error}"
     except jinja2.exceptions.TemplateError as error:

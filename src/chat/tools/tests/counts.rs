@@ -18,6 +18,8 @@ const CASES: &[fn()] = &[
     firefunction::cases,
     function_tag::cases,
     functionary::cases,
+    functionary::llama3,
+    functionary::version_2,
     gemma4::cases,
     gemma4::python,
     gigachat::cases,
