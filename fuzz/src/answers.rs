@@ -26,7 +26,7 @@ pub struct Case {
     pub dialect: &'static Dialect,
     starts: Cut,
     /// The model ended the answer itself.
-    complete: bool,
+    pub complete: bool,
     declares_tools: bool,
     /// Which share of the pieces is there where the answer is cut, in 256ths.
     share: usize,

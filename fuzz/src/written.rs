@@ -51,16 +51,17 @@ fn without_found(mut read: Map<String, Value>, written: &ToolCall) -> Map<String
 /// Whether every name and text in a value can be written in all formats.
 fn can_be_written(value: &Value) -> bool {
     match value {
-        Value::String(text) => !has_tags(text),
+        Value::String(text) => !ends_values(text),
         Value::Array(items) => items.iter().all(can_be_written),
         Value::Object(members) => members.iter().all(|(name, value)| is_word(name) && can_be_written(value)),
         _ => true,
     }
 }
 
-/// Whether a tag follows on another, as behind the end of a value in formats that have no escapes.
-fn has_tags(text: &str) -> bool {
-    text.match_indices('>').any(|(at, _)| text[at + 1..].trim_start().starts_with('<'))
+/// Whether it has what ends a value in formats without escapes: a tag that follows on another, or one of Gemma's quotes.
+fn ends_values(text: &str) -> bool {
+    ["<|\"|>", "<escape>"].iter().any(|quote| text.contains(quote))
+        || text.match_indices('>').any(|(at, _)| text[at + 1..].trim_start().starts_with('<'))
 }
 
 fn is_word(name: &str) -> bool {

@@ -41,6 +41,8 @@ pub const DIALECTS: &[Dialect] = &[
     tagged::DEEPSEEK_V32,
     tagged::DEEPSEEK_V4,
     tagged::GEMMA4,
+    tagged::FUNCTION_GEMMA,
+    tagged::LONGCAT,
     tagged::GEMMA,
     tagged::SEED_OSS,
     tagged::MUSE,

@@ -162,6 +162,25 @@ pub(super) const GEMMA4: Dialect = Dialect {
     ..MARKS
 };
 
+pub(super) const FUNCTION_GEMMA: Dialect = Dialect {
+    name: "function_gemma",
+    template_marks: &["<start_function_call>"],
+    stop_tokens: &["<end_of_turn>", "<start_function_response>"],
+    reasoning: None,
+    tools: &[&tools::FUNCTION_GEMMA],
+    ..MARKS
+};
+
+pub(super) const LONGCAT: Dialect = Dialect {
+    name: "longcat",
+    model_types: &["longcat_flash", "longcat_flash_ngram"],
+    template_marks: &["<longcat_tool_call>"],
+    stop_tokens: &["</longcat_s>"],
+    reasoning: thoughts(&["<longcat_think>"], &["</longcat_think>"]),
+    tools: &[&tools::LONGCAT],
+    ..MARKS
+};
+
 pub(super) const GEMMA: Dialect = Dialect {
     name: "gemma",
     model_types: &["gemma2", "gemma3", "gemma3_text", "gemma3n"],

@@ -17,6 +17,7 @@ use super::{Tool, input::Input, json, output::Output, request::ToolCall, schema:
 mod apertus;
 mod apriel;
 mod arguments;
+mod braces;
 mod buried;
 mod calling_tool;
 mod cohere;
@@ -26,6 +27,7 @@ mod deepseek_v31;
 mod deepseek_v32;
 mod deepseek_v4;
 mod firefunction;
+mod function_gemma;
 mod function_tag;
 pub(super) mod functionary;
 mod functionary_llama3;
@@ -48,6 +50,7 @@ mod laguna;
 mod lfm2;
 mod ling;
 mod llama;
+mod longcat;
 mod minicpm;
 mod minimax;
 mod minimax_m1;
@@ -89,6 +92,7 @@ pub use deepseek_v4::FORMAT as DEEPSEEK_V4;
 pub use deepseek_v31::FORMAT as DEEPSEEK_V31;
 pub use deepseek_v32::FORMAT as DEEPSEEK_V32;
 pub use firefunction::FORMAT as FIREFUNCTION;
+pub use function_gemma::FORMAT as FUNCTION_GEMMA;
 pub use function_tag::FORMAT as FUNCTION_TAG;
 pub use functionary::FORMAT as FUNCTIONARY;
 pub use functionary_llama3::FORMAT as FUNCTIONARY_LLAMA3;
@@ -110,6 +114,7 @@ pub use laguna::FORMAT as LAGUNA;
 pub use lfm2::FORMAT as LFM2;
 pub use ling::FORMAT as LING;
 pub use llama::FORMAT as LLAMA;
+pub use longcat::FORMAT as LONGCAT;
 pub use minicpm::FORMAT as MINICPM;
 pub use minimax::FORMAT as MINIMAX;
 pub use minimax_m1::FORMAT as MINIMAX_M1;
@@ -177,6 +182,7 @@ pub const FORMATS: &[&Format] = &[
     &LAGUNA,
     &LFM2,
     &LING,
+    &LONGCAT,
     &MINICPM,
     &MINIMAX,
     &MINIMAX_M3,
@@ -196,6 +202,7 @@ pub const FORMATS: &[&Format] = &[
     &DEEPSEEK,
     &DEEPSEEK_V31,
     &FIREFUNCTION,
+    &FUNCTION_GEMMA,
     &FUNCTION_TAG,
     &FUNCTIONARY,
     &FUNCTIONARY_LLAMA3,

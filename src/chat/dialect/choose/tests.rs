@@ -61,6 +61,9 @@ fn by_parts() {
     };
     check("spark2_5", "", "spark");
     check("olmo3", "", "olmo3");
+    check("longcat_flash", "", "longcat");
+    check("", "{{ '<longcat_tool_call>' + call.name }}", "longcat");
+    check("gemma3_text", "<start_of_turn>{{ '<start_function_call>call:' + call.name }}", "function_gemma");
     check("llama", "{{ '<|from|>assistant\\n<|recipient|>all\\n<|content|>' }}", "functionary_v2");
     check("llama", "<|start_header_id|>{{ '<|reserved_special_token_249|>' + call.name }}", "functionary_llama3");
     check("", "<functions>{{ tools }}</functions> … <function_calls>{{ calls }}</function_calls>", "olmo3");

@@ -1,15 +1,33 @@
-//! Gemma's calls: Gemma 4's template and model card, and Python as Gemma 3 writes it.
+//! Gemma's calls: Gemma 4's template and model card, the same in FunctionGemma's tokens (mlx-lm's parser), and Python as
+//! Gemma 3 writes it.
 
 use std::slice::from_ref;
 
 use serde_json::json;
 
 use super::*;
-use crate::chat::tools::{GEMMA4, TOOL_CODE};
+use crate::chat::tools::{FUNCTION_GEMMA, GEMMA4, TOOL_CODE};
+
+/// A case in Gemma 4's tokens in FunctionGemma's.
+fn translated(case: &str) -> String {
+    let case = case.replace("<|tool_call>", "<start_function_call>").replace("<tool_call|>", "<end_function_call>");
+    case.replace("<|\"|>", "<escape>")
+}
+
+/// Checks the same case in either.
+fn check_both(case: &str, text: &str, calls: &[(&str, Value)]) {
+    check(&GEMMA4, case, text, calls);
+    let in_its_tokens = |value: &Value| {
+        let json = translated(&value.to_string()).replace("<|\\\"|>", "<escape>");
+        serde_json::from_str(&json).expect("JSON")
+    };
+    let calls: Vec<(&str, Value)> = calls.iter().map(|(name, value)| (*name, in_its_tokens(value))).collect();
+    check(&FUNCTION_GEMMA, &translated(case), &translated(text), &calls);
+}
 
 #[test]
 pub fn cases() {
-    let check = |case: &str, text: &str, calls: &[(&str, Value)]| check(&GEMMA4, case, text, calls);
+    let check = check_both;
     let paris = ("get_weather", json!({"city": "Paris"}));
     check("<|tool_call>call:get_weather{city:<|\"|>Paris<|\"|>}<tool_call|>", "", from_ref(&paris));
     check(
@@ -68,7 +86,7 @@ pub fn cases() {
 #[test]
 fn special_tokens() {
     let case = "⟪<|tool_call>⟫call:get_weather{city:⟪<|\"|>⟫a <|\"|> b⟪<|\"|>⟫}⟪<tool_call|>⟫";
-    check(&GEMMA4, case, "", &[("get_weather", json!({"city": "a <|\"|> b"}))]);
+    check_both(case, "", &[("get_weather", json!({"city": "a <|\"|> b"}))]);
 }
 
 #[test]
@@ -119,5 +137,6 @@ fn thoughts() {
 #[test]
 fn writes_what_it_reads() {
     check_rendered(&GEMMA4);
+    check_rendered(&FUNCTION_GEMMA);
     check_rendered(&TOOL_CODE);
 }

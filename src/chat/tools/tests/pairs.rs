@@ -1,14 +1,14 @@
-//! GLM's calls and those of its relatives, by their templates (GLM 4.6 and 4.7, Laguna, Ling 3.0, Spark 2.5, Hy3) and
-//! K2 Horizon's model card: the same cases in each family's tags.
+//! GLM's calls and those of its relatives, by their templates (GLM 4.6 and 4.7, Laguna, Ling 3.0, Spark 2.5, Hy3), K2
+//! Horizon's model card and mlx-lm's parser of LongCat: the same cases in each family's tags.
 
 use std::slice::from_ref;
 
 use serde_json::json;
 
 use super::*;
-use crate::chat::tools::{GLM, GLM47, HUNYUAN, K2_HORIZON, LAGUNA, LING};
+use crate::chat::tools::{GLM, GLM47, HUNYUAN, K2_HORIZON, LAGUNA, LING, LONGCAT};
 
-const FAMILIES: [&Format; 6] = [&GLM, &GLM47, &LAGUNA, &LING, &HUNYUAN, &K2_HORIZON];
+const FAMILIES: [&Format; 7] = [&GLM, &GLM47, &LAGUNA, &LING, &HUNYUAN, &K2_HORIZON, &LONGCAT];
 
 /// A case in GLM's tags in those of another format.
 fn translated(format: &Format, case: &str) -> String {
@@ -17,6 +17,7 @@ fn translated(format: &Format, case: &str) -> String {
         "hunyuan" => {
             tags.iter().fold(case.to_owned(), |text, tag| text.replace(tag, &tag.replace('>', ":opensource>")))
         }
+        "longcat" => tags.iter().fold(case.to_owned(), |text, tag| text.replace(tag, &format!("longcat_{tag}"))),
         "k2_horizon" => tags.iter().fold(case.to_owned(), |text, tag| {
             text.replace(&format!("</{tag}"), &format!("</ifm|{tag}"))
                 .replace(&format!("<{tag}"), &format!("<ifm|{tag}"))
@@ -157,6 +158,7 @@ fn thoughts() {
     check_dialect(named("hunyuan"), "<think:opensource>so</think:opensource>Yes.", "so", "Yes.", &[]);
     check_dialect(named("hunyuan"), "<think>so</think>Yes.", "so", "Yes.", &[]);
     check_dialect(named("k2_horizon"), "<ifm|think_fast>so</ifm|think_fast>\nYes.", "so", "Yes.", &[]);
+    check_dialect(named("longcat"), "<longcat_think>so</longcat_think>\nYes.", "so", "Yes.", &[]);
     check_dialect(named("laguna_s"), "<think>so</think><tool_call>now</tool_call>", "so", "", &[now]);
 }
 
