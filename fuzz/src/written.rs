@@ -75,9 +75,21 @@ fn bare(arguments: Map<String, Value>) -> Map<String, Value> {
             "True" => Value::Bool(true),
             "False" => Value::Bool(false),
             "None" => Value::Null,
-            json => serde_json::from_str(json).unwrap_or(Value::String(text)),
+            json => {
+                let read = serde_json::from_str(json).or_else(|_| serde_json::from_str(&escaped(json)));
+                read.unwrap_or(Value::String(text))
+            }
         },
         value => value,
     };
     arguments.into_iter().map(|(name, value)| (name, bare(value))).collect()
+}
+
+/// JSON with control characters in its strings, as mettle reads it.
+fn escaped(json: &str) -> String {
+    let escape = |char: char| match char {
+        '\0'..='\u{1f}' => format!("\\u{:04x}", u32::from(char)),
+        char => char.to_string(),
+    };
+    json.chars().map(escape).collect()
 }

@@ -47,7 +47,7 @@ impl Input {
     pub fn whole(text: &str) -> Input {
         let input = Input::new([]);
         input.push(text);
-        input.end();
+        input.end_with(&[]);
         input
     }
 

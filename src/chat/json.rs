@@ -248,7 +248,7 @@ async fn scalar(input: &Input, at: At) -> Result<String, NotJson> {
     let holds = |char: char| char.is_alphanumeric() || "+-._".contains(char);
     let word = input.word(holds, NUMBER).await.ok_or(NotJson)?;
     // 12 at the end of a text that was cut may have been on its way to 120.
-    if at.place != Place::Alone && input.is_over() {
+    if input.is_over() && (at.place != Place::Alone || !input.is_complete()) {
         return Err(NotJson);
     }
     if let Some(known) = literal(&word).map(str::to_owned).or_else(|| number(&word)) {

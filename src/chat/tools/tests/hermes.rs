@@ -64,6 +64,8 @@ pub fn cases() {
         "```\n<tool_call>{\"name\": \"now\"}</tool_call>\n```",
         &[],
     );
+    check("<tool_call>{\"name\": \"now\", \"arguments\": null}</tool_call>", "", &[("now", json!({}))]);
+    check("<tool_call>{\"name\": \"now\", \"arguments\": nullify}</tool_call>", "}</tool_call>", &[("now", json!({}))]);
     check("<tool_call> hm <tool_call>{\"name\": \"now\"}</tool_call>", "<tool_call> hm", &[("now", json!({}))]);
     check(
         "<tool_call>{\"name\": \"write_file\", \"arguments\": {\"path\": \"a\", \"content\": \"</tool_call>\n\"x\" \\u00e9 \\d\"}}</tool_call>",
