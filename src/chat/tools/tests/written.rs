@@ -68,13 +68,6 @@ fn as_templates_do() {
     check("function_tag", 2, "<function=get_weather>$</function><function=now>{}</function>");
     // functionary-medium-v3.2
     check("functionary", 2, ">>>get_weather\n$>>>now\n{}");
-    // MeetKai's jinja_templates/v2.txt and v2.llama3.txt
-    check(
-        "functionary_v2",
-        2,
-        "<|from|>assistant\n<|recipient|>get_weather\n<|content|>$\n<|from|>assistant\n<|recipient|>now\n<|content|>{}",
-    );
-    check("functionary_llama3", 2, "<|reserved_special_token_249|>get_weather\n$<|reserved_special_token_249|>now\n{}");
     // llama-3-firefunction-v2
     check(
         "firefunction",
@@ -123,4 +116,15 @@ fn as_templates_do() {
         2,
         "Action:\n```json\n[\n    {\n        \"tool_name\": \"get_weather\",\n        \"parameters\": {\n            \"city\": \"Île \\\"x\\\"\\n<a>\",\n            \"days\": 3,\n            \"metric\": true,\n            \"limit\": 1.5\n        }\n    },\n    {\n        \"tool_name\": \"now\",\n        \"parameters\": {}\n    }\n]```",
     );
+}
+
+/// MeetKai's jinja_templates/v2.txt and v2.llama3.txt.
+#[test]
+fn functionary_2() {
+    check(
+        "functionary_v2",
+        2,
+        "<|from|>assistant\n<|recipient|>get_weather\n<|content|>$\n<|from|>assistant\n<|recipient|>now\n<|content|>{}",
+    );
+    check("functionary_llama3", 2, "<|reserved_special_token_249|>get_weather\n$<|reserved_special_token_249|>now\n{}");
 }
