@@ -10,7 +10,7 @@ url, calls, schemas = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
 client = openai.OpenAI(base_url=url + "/v1", api_key="unused", max_retries=0, timeout=600)
 model = client.models.list().data[0].id
 number, integer, boolean = ({"type": name} for name in ("number", "integer", "boolean"))
-# A weak model writes digit after digit where nothing stops it.
+# A weak model writes digit after digit, or a key without end, where nothing stops it.
 number, integer = ({**kind, "minimum": 0, "maximum": 100000} for kind in (number, integer))
 choice = lambda *values: {"type": "string", "enum": list(values)}
 many = lambda item: {"type": "array", "items": item, "maxItems": 4}
@@ -45,7 +45,8 @@ TOOLS = [
     tool("rate_movie", "Rate a movie", "title stars", title=short, stars={"type": "integer", "minimum": 1, "maximum": 5}),
     tool("set_light", "Set a light", "room", room=short, on=boolean, colour=many(integer)),
     tool("get_time", "The time", "", zone=short),
-    tool("note", "Keep a note", "text", text=short, tags=many(short), meta={"type": "object", "additionalProperties": integer}),
+    tool("note", "Keep a note", "text", text=short, tags=many(short),
+         meta={"type": "object", "patternProperties": {"^[a-z]{1,12}$": integer}, "additionalProperties": False}),
 ]
 NAMED = {t["function"]["name"]: t["function"]["parameters"] for t in TOOLS}
 QUESTIONS = [
