@@ -236,15 +236,17 @@ fn thinking(
         return Ok((text(request, prompt, model, source), None));
     }
     let open = tags.open[0];
-    let (opening, closing) = match turns {
-        None => (format!("{open}\n"), format!("\n{mark}\n\n")),
+    let (opening, closing, last) = match turns {
+        None => (format!("{open}\n"), format!("\n{mark}\n\n"), format!("\n{mark}\n\n")),
         Some(Turns { begin, text, .. }) => {
-            let next = if may_call(request, source) { begin.to_owned() } else { format!("{begin}{text}") };
-            (open.to_owned(), format!("{mark}{next}"))
+            let last = format!("{mark}{begin}{text}");
+            let closing = if may_call(request, source) { format!("{mark}{begin}") } else { last.clone() };
+            (open.to_owned(), closing, last)
         }
     };
     let opening = if begins { opening } else { String::new() };
-    Ok((opening, Some(Thinking { mark: mark.to_owned(), closing, budget })))
+    let again = if tags.again { tags.open } else { &[] };
+    Ok((opening, Some(Thinking { mark: mark.to_owned(), closing, budget, again, last })))
 }
 
 /// Whether what follows a thought may be a call, so that the model or the grammar says whether it is text.

@@ -100,4 +100,6 @@ pub struct Tags {
     pub always: bool,
     /// A call ends a thought that was not closed.
     pub calls_inside: bool,
+    /// Another thought may begin in the middle of an answer.
+    pub again: bool,
 }

@@ -54,15 +54,13 @@ pub struct Answer {
 /// What a family's answers have beside marks around thoughts and calls.
 #[derive(Debug)]
 pub struct Style {
-    /// Thoughts may begin again in the middle of an answer.
-    pub reopens: bool,
     /// Markup that says nothing.
     pub drops: &'static [&'static str],
     /// Marks that end a passage of an answer that consists of several.
     pub ends: &'static [&'static str],
 }
 
-static PLAIN: Style = Style { reopens: false, drops: &[], ends: &[] };
+static PLAIN: Style = Style { drops: &[], ends: &[] };
 
 impl Splitter {
     /// `special_marks` are the names of the model's special tokens; `starts` is what the prompt's end has begun
@@ -223,7 +221,7 @@ impl Answer {
             let text = texts[found];
             match marks[found].1 {
                 // Only an answer that has not begun can still turn into a thought.
-                Mark::OpenThought if self.output.is_blank() || self.style.reopens => {
+                Mark::OpenThought if self.output.is_blank() || self.thinks_again() => {
                     self.output.enter(Cut::Reasoning);
                     match self.thought().await {
                         Ended::Passage => return,
@@ -236,7 +234,7 @@ impl Answer {
                     unclosed = false;
                     self.output.drop_mark();
                 }
-                Mark::CloseThought if self.output.is_blank() || self.style.reopens => self.output.enter(Cut::Text),
+                Mark::CloseThought if self.output.is_blank() || self.thinks_again() => self.output.enter(Cut::Text),
                 Mark::Dropped => self.output.drop_mark(),
                 Mark::End => return,
                 Mark::OpenThought | Mark::CloseThought => self.output.say(text),
@@ -283,6 +281,10 @@ impl Answer {
         }
         self.output.enter(Cut::Text);
         ended
+    }
+
+    fn thinks_again(&self) -> bool {
+        self.dialect.reasoning.as_ref().is_some_and(|tags| tags.again)
     }
 
     /// The marks that count in this phase.

@@ -7,7 +7,8 @@ use crate::chat::{
 };
 
 /// The tags that most families think between.
-pub(super) const THINK: Tags = Tags { open: &["<think>"], close: &["</think>"], always: false, calls_inside: true };
+pub(super) const THINK: Tags =
+    Tags { open: &["<think>"], close: &["</think>"], always: false, calls_inside: true, again: false };
 
 /// A dialect of marks, for rows to begin with.
 pub(super) const MARKS: Dialect = Dialect {
@@ -22,15 +23,12 @@ pub(super) const MARKS: Dialect = Dialect {
     turns: None,
 };
 
-static GRANITE: Style = Style { reopens: false, drops: &["<response>", "</response>"], ends: &[] };
-static COHERE: Style = Style {
-    reopens: true,
-    drops: &["<|START_RESPONSE|>", "<|END_RESPONSE|>", "<|START_TEXT|>", "<|END_TEXT|>"],
-    ends: &[],
-};
-static SOLAR: Style = Style { reopens: true, drops: &["<|begin|>assistant", "<|content|>", "<|calls|>"], ends: &[] };
-static GIGACHAT: Style = Style { reopens: false, drops: &["<|message_sep|>"], ends: &[] };
-static APRIEL: Style = Style { reopens: false, drops: &["[END FINAL RESPONSE]", "<|end|>"], ends: &[] };
+static GRANITE: Style = Style { drops: &["<response>", "</response>"], ends: &[] };
+static COHERE: Style =
+    Style { drops: &["<|START_RESPONSE|>", "<|END_RESPONSE|>", "<|START_TEXT|>", "<|END_TEXT|>"], ends: &[] };
+static SOLAR: Style = Style { drops: &["<|begin|>assistant", "<|content|>", "<|calls|>"], ends: &[] };
+static GIGACHAT: Style = Style { drops: &["<|message_sep|>"], ends: &[] };
+static APRIEL: Style = Style { drops: &["[END FINAL RESPONSE]", "<|end|>"], ends: &[] };
 
 pub const DIALECTS: &[Dialect] = &[
     tagged::KIMI_K3,
@@ -71,6 +69,7 @@ pub const DIALECTS: &[Dialect] = &[
             close: &["<|end|><|start|>assistant<|channel|>final<|message|>"],
             always: false,
             calls_inside: false,
+            again: true,
         }),
         tools: &[&tools::HARMONY],
         turns: Some(Turns { end: "<|end|>", begin: "<|start|>assistant", text: "<|channel|>final<|message|>" }),
@@ -184,6 +183,7 @@ pub const DIALECTS: &[Dialect] = &[
             close: &["<|END_THINKING|>"],
             always: false,
             calls_inside: true,
+            again: true,
         }),
         tools: &[&tools::COHERE],
         ..MARKS
@@ -220,6 +220,7 @@ pub const DIALECTS: &[Dialect] = &[
             close: &["<|inner_suffix|>"],
             always: false,
             calls_inside: true,
+            again: false,
         }),
         tools: &[&tools::APERTUS],
         ..MARKS
@@ -234,6 +235,7 @@ pub const DIALECTS: &[Dialect] = &[
             close: &["[BEGIN FINAL RESPONSE]", "</thinking>"],
             always: true,
             calls_inside: true,
+            again: false,
         }),
         tools: &[&tools::APRIEL],
         ..MARKS
@@ -260,7 +262,13 @@ pub const DIALECTS: &[Dialect] = &[
         template_marks: &["<|tool_call:begin|>"],
         stop_tokens: &["<|calls|>"],
         program: |answer| answer.styled(&SOLAR).by_marks(),
-        reasoning: Some(Tags { open: &["<|think|>"], close: &["<|end|>"], always: false, calls_inside: false }),
+        reasoning: Some(Tags {
+            open: &["<|think|>"],
+            close: &["<|end|>"],
+            always: false,
+            calls_inside: false,
+            again: true,
+        }),
         tools: &[&tools::SOLAR],
         turns: Some(Turns { end: "<|end|>", begin: "<|begin|>assistant", text: "<|content|>" }),
         ..MARKS
@@ -334,6 +342,7 @@ pub const DIALECTS: &[Dialect] = &[
             close: &["</think>", "[/THINK]", "<|END_THINKING|>", "<|inner_suffix|>"],
             always: false,
             calls_inside: true,
+            again: false,
         }),
         tools: &[
             // What it is made to write; the others are read.
@@ -374,5 +383,10 @@ pub const DIALECTS: &[Dialect] = &[
     },
 ];
 
-const MISTRAL_THINK: Tags =
-    Tags { open: &["[THINK]", "<think>"], close: &["[/THINK]", "</think>"], always: false, calls_inside: true };
+const MISTRAL_THINK: Tags = Tags {
+    open: &["[THINK]", "<think>"],
+    close: &["[/THINK]", "</think>"],
+    always: false,
+    calls_inside: true,
+    again: false,
+};

@@ -13,21 +13,25 @@ use crate::chat::{
 const MARKS: Dialect = Dialect { reasoning: Some(THINK), ..table::MARKS };
 
 const fn thoughts(open: &'static [&'static str], close: &'static [&'static str]) -> Option<Tags> {
-    Some(Tags { open, close, always: false, calls_inside: true })
+    Some(Tags { open, close, always: false, calls_inside: true, again: false })
 }
 
-static GLM_STYLE: Style = Style { reopens: false, drops: &["<|begin_of_box|>", "<|end_of_box|>"], ends: &[] };
+/// [`thoughts`] that may begin again.
+const fn thoughts_again(open: &'static [&'static str], close: &'static [&'static str]) -> Option<Tags> {
+    Some(Tags { open, close, always: false, calls_inside: true, again: true })
+}
+
+static GLM_STYLE: Style = Style { drops: &["<|begin_of_box|>", "<|end_of_box|>"], ends: &[] };
 /// A thought may be opened twice.
-static GEMMA_STYLE: Style = Style { reopens: true, drops: &["<|channel>"], ends: &[] };
+static GEMMA_STYLE: Style = Style { drops: &["<|channel>"], ends: &[] };
 static KIMI_STYLE: Style = Style {
-    reopens: false,
     drops: &["<|open|>response<|sep|>", "<|close|>response<|sep|>", "<|close|>message<|sep|>", "<|end_of_msg|>"],
     ends: &[],
 };
 static MUSE_MESSAGES: Messages = Messages {
     open: "<|start|>assistant",
     kinds: &[("<|message|>", Kind::ThoughtIf("to=self"))],
-    style: Style { reopens: true, drops: &[], ends: &["<|eom|>", "<|eot|>"] },
+    style: Style { drops: &[], ends: &["<|eom|>", "<|eot|>"] },
 };
 static INKLING_MESSAGES: Messages = Messages {
     open: "<|message_model|>",
@@ -36,7 +40,7 @@ static INKLING_MESSAGES: Messages = Messages {
         ("<|content_text|>", Kind::Text),
         ("<|content_invoke_tool_json|>", Kind::Call),
     ],
-    style: Style { reopens: true, drops: &[], ends: &["<|end_message|>", "<|content_model_end_sampling|>"] },
+    style: Style { drops: &[], ends: &["<|end_message|>", "<|content_model_end_sampling|>"] },
 };
 
 pub(super) const NEMOTRON: Dialect = Dialect {
@@ -157,7 +161,7 @@ pub(super) const GEMMA4: Dialect = Dialect {
     template_marks: &["<|tool_call>call:"],
     stop_tokens: &["<turn|>", "<|tool_response>"],
     program: |answer| answer.styled(&GEMMA_STYLE).by_marks(),
-    reasoning: thoughts(&["<|channel>thought"], &["<channel|>"]),
+    reasoning: thoughts_again(&["<|channel>thought"], &["<channel|>"]),
     tools: &[&tools::GEMMA4, &tools::TOOL_CODE],
     ..MARKS
 };
@@ -244,7 +248,7 @@ pub(super) const MUSE: Dialect = Dialect {
     template_marks: &["<atem:function_calls>"],
     stop_tokens: &["<|eot|>"],
     program: |answer| answer.by_messages(&MUSE_MESSAGES),
-    reasoning: thoughts(&[" to=self<|message|>"], &["<|eom|><|start|>assistant to=user<|message|>"]),
+    reasoning: thoughts_again(&[" to=self<|message|>"], &["<|eom|><|start|>assistant to=user<|message|>"]),
     tools: &[&tools::MUSE],
     turns: Some(Turns { end: "<|eom|>", begin: "<|start|>assistant", text: " to=user<|message|>" }),
     ..MARKS
@@ -256,7 +260,7 @@ pub(super) const INKLING: Dialect = Dialect {
     template_marks: &["<|content_invoke_tool_json|>"],
     stop_tokens: &["<|content_model_end_sampling|>"],
     program: |answer| answer.by_messages(&INKLING_MESSAGES),
-    reasoning: thoughts(&["<|content_thinking|>"], &["<|end_message|><|message_model|><|content_text|>"]),
+    reasoning: thoughts_again(&["<|content_thinking|>"], &["<|end_message|><|message_model|><|content_text|>"]),
     tools: &[&tools::INKLING],
     turns: Some(Turns { end: "<|end_message|>", begin: "<|message_model|>", text: "<|content_text|>" }),
     ..MARKS

@@ -16,8 +16,12 @@ pub(in crate::chat) struct Thinking {
     /// What is written to end a thought that has used up its budget; contains the mark. What it has after the mark is
     /// written after a thought that ended by itself, too, where a grammar follows.
     pub closing: String,
-    /// The most tokens to think.
+    /// The most tokens to think, in all thoughts of the answer.
     pub budget: Option<usize>,
+    /// What begins another thought in the middle of an answer.
+    pub again: &'static [&'static str],
+    /// What is written to end a thought that begins when the budget is spent.
+    pub last: String,
 }
 
 /// See the module.
@@ -25,6 +29,8 @@ pub(in crate::chat) struct AnswerGuide {
     tokenizer: Arc<Tokenizer>,
     /// While the model thinks.
     thought: Option<Thought>,
+    /// While it does not, where another thought may begin that the budget holds for as well.
+    between: Option<Thought>,
     /// Tokens to come whatever the model says.
     forced: VecDeque<u32>,
     matcher: Option<Matcher>,
@@ -32,10 +38,12 @@ pub(in crate::chat) struct AnswerGuide {
 
 struct Thought {
     mark: Vec<u8>,
-    /// The thought's last bytes, fewer than the mark has.
+    again: &'static [&'static str],
+    /// The last bytes, fewer than the longest mark has.
     tail: Vec<u8>,
     left: Option<usize>,
     closing: Vec<u32>,
+    last: Vec<u32>,
     after: Vec<u32>,
     /// All tokens but those that end an answer, where a grammar follows: a thought is no answer yet.
     unended: Advice,
@@ -62,14 +70,16 @@ impl AnswerGuide {
             let unended = || (0..tokenizer.vocab_size() as u32).filter(|id| !stop_tokens.contains(id)).collect();
             thought = Some(Thought {
                 mark: thinking.mark.clone().into_bytes(),
+                again: thinking.again,
                 tail: Vec::new(),
                 left: thinking.budget,
                 closing: tokenizer.encode(&thinking.closing, false)?,
+                last: tokenizer.encode(&thinking.last, false)?,
                 after: tokenizer.encode(after, false)?,
                 unended: if matcher.is_some() { Advice::Mask(Arc::new(unended())) } else { Advice::Free },
             });
         }
-        Ok(AnswerGuide { tokenizer, thought, forced, matcher })
+        Ok(AnswerGuide { tokenizer, thought, between: None, forced, matcher })
     }
 
     /// One more token of the answer.
@@ -84,6 +94,12 @@ impl AnswerGuide {
             }
             return Ok(());
         }
+        if let Some(between) = &mut self.between {
+            if between.begins(self.tokenizer.spelling(token).as_ref()) {
+                self.thought = self.between.take();
+            }
+            return Ok(());
+        }
         match &mut self.matcher {
             Some(matcher) => matcher.consume_token(token).map_err(|error| reason(&error)),
             None => Ok(()),
@@ -92,7 +108,10 @@ impl AnswerGuide {
 
     /// The thought ended by itself; `rest` are the bytes its last token had after the mark. They begin the answer.
     fn begin(&mut self, thought: Thought, rest: &[u8]) -> Result<(), String> {
-        let Some(matcher) = &mut self.matcher else { return Ok(()) };
+        let Some(matcher) = &mut self.matcher else {
+            self.rest(thought);
+            return Ok(());
+        };
         if rest.is_empty() {
             self.forced = thought.after.into();
             return Ok(());
@@ -106,9 +125,20 @@ impl AnswerGuide {
         })
     }
 
+    /// A thought has ended and no grammar follows: the next is held to what is left of the budget.
+    fn rest(&mut self, thought: Thought) {
+        let more = self.matcher.is_none() && thought.left.is_some() && !thought.again.is_empty();
+        self.between = more.then(|| Thought { tail: Vec::new(), ..thought });
+    }
+
     fn next(&mut self) -> Result<Advice, String> {
-        if self.forced.is_empty() && self.thought.as_ref().is_some_and(|thought| thought.left == Some(0)) {
-            self.forced = self.thought.take().expect("it is there").closing.into();
+        if self.forced.is_empty()
+            && let Some(mut thought) = self.thought.take_if(|thought| thought.left == Some(0))
+        {
+            self.forced = thought.closing.into();
+            // The next one has nothing left from its beginning on.
+            thought.closing = thought.last.clone();
+            self.rest(thought);
         }
         if !self.forced.is_empty() {
             return Ok(Advice::Force(self.forced.iter().copied().collect()));
@@ -131,6 +161,20 @@ impl Guide for AnswerGuide {
 }
 
 impl Thought {
+    /// One more token's bytes while the model does not think; whether they complete a mark that begins a thought.
+    fn begins(&mut self, bytes: &[u8]) -> bool {
+        self.tail.extend_from_slice(bytes);
+        let ends = |mark: &&str| self.tail.windows(mark.len()).rposition(|window| window == mark.as_bytes());
+        if let Some(end) = self.again.iter().filter_map(|mark| Some(ends(mark)? + mark.len())).max() {
+            self.tail.drain(..end);
+            return true;
+        }
+        let longest = self.again.iter().map(|mark| mark.len()).max().unwrap_or_default();
+        let useless = (self.tail.len() + 1).saturating_sub(longest);
+        self.tail.drain(..useless);
+        false
+    }
+
     /// One more token's bytes; where they complete the mark, those behind it.
     fn push(&mut self, bytes: &[u8]) -> Option<Vec<u8>> {
         self.left = self.left.map(|left| left.saturating_sub(1));

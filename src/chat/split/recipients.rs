@@ -14,17 +14,14 @@ pub struct Recipients {
 }
 
 /// `>>>all\n`.
-pub static V3: Recipients = Recipients {
-    open: functionary::OPEN,
-    all: "all\n",
-    style: Style { reopens: false, drops: &[">>>all\n"], ends: &[] },
-};
+pub static V3: Recipients =
+    Recipients { open: functionary::OPEN, all: "all\n", style: Style { drops: &[">>>all\n"], ends: &[] } };
 
 /// [`functionary_v2::TEXT`].
 pub static V2: Recipients = Recipients {
     open: functionary_v2::RECIPIENT,
     all: "all\n<|content|>",
-    style: Style { reopens: false, drops: &[functionary_v2::TEXT], ends: &[] },
+    style: Style { drops: &[functionary_v2::TEXT], ends: &[] },
 };
 
 impl Answer {

@@ -323,7 +323,7 @@ fn named(name: &str) -> &'static Dialect {
 
 /// A dialect of this format with `<think>` tags.
 fn thinking(format: &'static Format, calls_inside: bool) -> &'static Dialect {
-    let tags = Tags { open: &["<think>"], close: &["</think>"], always: false, calls_inside };
+    let tags = Tags { open: &["<think>"], close: &["</think>"], always: false, calls_inside, again: false };
     Box::leak(Box::new(Dialect { reasoning: Some(tags), ..*dialect(format) }))
 }
 

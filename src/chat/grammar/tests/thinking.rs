@@ -5,7 +5,7 @@ use super::*;
 /// The opening, and how the thought ends.
 fn thinking(opening: &'static str, budget: Option<usize>) -> (&'static str, Thinking) {
     let [mark, closing] = ["</t>", ". </t>\n"].map(str::to_owned);
-    (opening, Thinking { mark, closing, budget })
+    (opening, Thinking { mark, closing, budget, ..Thinking::default() })
 }
 
 /// Plays a model that says `wanted` where it is free to, and then nothing more; the tokens that are no text by name.
@@ -99,6 +99,25 @@ fn a_budget_ends_the_thought() {
     }
     check(&thinking("", Some(2)), yes(), "aby", Ok("ab. </t>\nyes"));
     check(&thinking("", Some(0)), yes(), "y", Ok(". </t>\nyes"));
+}
+
+/// The budget is of all thoughts together: one that begins when it is spent is ended at once.
+#[test]
+fn a_budget_holds_for_the_next_thought() {
+    let bench = Bench::bytes();
+    for (budget, wanted, expected) in [
+        // Two of seven are left for the second thought, and the third is over before it begins.
+        (7, "a</t>b<t>cdefg<t>h", "a</t>b<t>cd. </t>\nefg<t>|</t>\nh"),
+        (2, "ab<t>c", "ab. </t>\n<t>|</t>\nc"),
+        (0, "<t><t>c", ". </t>\n<t>|</t>\n<t>|</t>\nc"),
+        (10, "a</t><t>b</t>c<", "a</t><t>b</t>c<"),
+    ] {
+        let think = Thinking { again: &["<t>", "<tt>"], last: "|</t>\n".to_owned(), ..thinking("", Some(budget)).1 };
+        let wanted = bench.tokenizer.encode(wanted, false).unwrap();
+        let guide = AnswerGuide::new(&bench.tokenizer, &bench.stop_tokens, "", Some(&think), None).unwrap();
+        let answer = play(bench, guide, &wanted).unwrap();
+        assert!(answer.starts_with(expected), "{answer:?} for {expected:?}");
+    }
 }
 
 #[test]
