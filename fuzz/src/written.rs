@@ -26,10 +26,10 @@ impl Case {
             let text = format!("{}{}{}", format.envelope.open, (format.render)(&written, 0), format.envelope.close);
             let again = self.read_text(&text);
             let read = calls(&again).next().map(|call| {
-                let arguments = read_arguments(call).map(|read| bare(without_found(read, &written)));
+                let arguments = read_arguments(call).map(|read| bare(&written.name, without_found(read, &written)));
                 (call.name.as_str(), arguments)
             });
-            let expected = (written.name.as_str(), Some(bare(written.arguments.clone())));
+            let expected = (written.name.as_str(), Some(bare(&written.name, written.arguments.clone())));
             assert_eq!((read, again.len()), (Some(expected), 1), "{self:?}: {text:?} became {again:?}");
         }
     }
@@ -68,28 +68,21 @@ fn is_word(name: &str) -> bool {
     !name.is_empty() && name.chars().all(|char| char.is_ascii_alphanumeric() || char == '_')
 }
 
-/// Without quotes around what reads like another value: where the schema says no type, tags do not tell them apart.
-fn bare(arguments: Map<String, Value>) -> Map<String, Value> {
-    let bare = |value| match value {
+/// Without quotes around what reads like another value: where the schema says no type, tags do not tell them apart. What
+/// may be a container there, broken ones mended, is only that.
+fn bare(tool: &str, arguments: Map<String, Value>) -> Map<String, Value> {
+    let tool = TOOLS.iter().find(|own| own.name == tool);
+    let is_typed = |name: &str| tool.is_some_and(|tool| tool.parameters["properties"][name].get("type").is_some());
+    let bare = |name: &str, value| match value {
+        Value::Array(_) | Value::Object(_) if !is_typed(name) => Value::Null,
         Value::String(text) => match text.as_str() {
+            json if json.trim_start().starts_with(['{', '[']) && !is_typed(name) => Value::Null,
             "True" => Value::Bool(true),
             "False" => Value::Bool(false),
             "None" => Value::Null,
-            json => {
-                let read = serde_json::from_str(json).or_else(|_| serde_json::from_str(&escaped(json)));
-                read.unwrap_or(Value::String(text))
-            }
+            json => serde_json::from_str(json).unwrap_or(Value::String(text)),
         },
         value => value,
     };
-    arguments.into_iter().map(|(name, value)| (name, bare(value))).collect()
-}
-
-/// JSON with control characters in its strings, as mettle reads it.
-fn escaped(json: &str) -> String {
-    let escape = |char: char| match char {
-        '\0'..='\u{1f}' => format!("\\u{:04x}", u32::from(char)),
-        char => char.to_string(),
-    };
-    json.chars().map(escape).collect()
+    arguments.into_iter().map(|(name, value)| (name.clone(), bare(&name, value))).collect()
 }
