@@ -236,13 +236,13 @@ fn thinking(
         return Ok((text(request, prompt, model, source), None));
     }
     let open = tags.open[0];
-    let (opening, closing, last) = match turns {
-        None => (format!("{open}\n"), format!("\n{mark}\n\n"), format!("\n{mark}\n\n")),
-        Some(Turns { begin, text, .. }) => {
-            let last = format!("{mark}{begin}{text}");
-            let closing = if may_call(request, source) { format!("{mark}{begin}") } else { last.clone() };
-            (open.to_owned(), closing, last)
-        }
+    let (opening, last) = match turns {
+        None => (format!("{open}\n"), format!("\n{mark}\n\n")),
+        Some(Turns { begin, text, .. }) => (open.to_owned(), format!("{mark}{begin}{text}")),
+    };
+    let closing = match turns {
+        Some(Turns { begin, .. }) if may_call(request, source) => format!("{mark}{begin}"),
+        _ => last.clone(),
     };
     let opening = if begins { opening } else { String::new() };
     let again = if tags.again { tags.open } else { &[] };

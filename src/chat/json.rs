@@ -230,7 +230,7 @@ async fn array(input: &Input, shape: &Shape, sink: &mut dyn Sink, at: At) -> Res
 }
 
 /// A comma, or nothing before the end.
-async fn separator(input: &Input, end: char) -> Result<(), NotJson> {
+pub async fn separator(input: &Input, end: char) -> Result<(), NotJson> {
     input.skip_space().await;
     match input.peek().await.ok_or(NotJson)? {
         ',' => {

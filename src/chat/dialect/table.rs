@@ -67,9 +67,9 @@ pub const DIALECTS: &[Dialect] = &[
         reasoning: Some(Tags {
             open: &["<|channel|>analysis<|message|>"],
             close: &["<|end|><|start|>assistant<|channel|>final<|message|>"],
-            always: false,
             calls_inside: false,
             again: true,
+            ..THINK
         }),
         tools: &[&tools::HARMONY],
         turns: Some(Turns { end: "<|end|>", begin: "<|start|>assistant", text: "<|channel|>final<|message|>" }),
@@ -178,13 +178,7 @@ pub const DIALECTS: &[Dialect] = &[
         template_marks: &["<|START_ACTION|>"],
         stop_tokens: &["<|END_OF_TURN_TOKEN|>"],
         program: |answer| answer.styled(&COHERE).by_marks(),
-        reasoning: Some(Tags {
-            open: &["<|START_THINKING|>"],
-            close: &["<|END_THINKING|>"],
-            always: false,
-            calls_inside: true,
-            again: true,
-        }),
+        reasoning: Some(Tags { open: &["<|START_THINKING|>"], close: &["<|END_THINKING|>"], again: true, ..THINK }),
         tools: &[&tools::COHERE],
         ..MARKS
     },
@@ -215,13 +209,7 @@ pub const DIALECTS: &[Dialect] = &[
         model_types: &["apertus"],
         template_marks: &["<|tools_prefix|>"],
         stop_tokens: &["<|assistant_end|>"],
-        reasoning: Some(Tags {
-            open: &["<|inner_prefix|>"],
-            close: &["<|inner_suffix|>"],
-            always: false,
-            calls_inside: true,
-            again: false,
-        }),
+        reasoning: Some(Tags { open: &["<|inner_prefix|>"], close: &["<|inner_suffix|>"], ..THINK }),
         tools: &[&tools::APERTUS],
         ..MARKS
     },
@@ -234,8 +222,7 @@ pub const DIALECTS: &[Dialect] = &[
             open: &["<thinking>"],
             close: &["[BEGIN FINAL RESPONSE]", "</thinking>"],
             always: true,
-            calls_inside: true,
-            again: false,
+            ..THINK
         }),
         tools: &[&tools::APRIEL],
         ..MARKS
@@ -262,13 +249,7 @@ pub const DIALECTS: &[Dialect] = &[
         template_marks: &["<|tool_call:begin|>"],
         stop_tokens: &["<|calls|>"],
         program: |answer| answer.styled(&SOLAR).by_marks(),
-        reasoning: Some(Tags {
-            open: &["<|think|>"],
-            close: &["<|end|>"],
-            always: false,
-            calls_inside: false,
-            again: true,
-        }),
+        reasoning: Some(Tags { open: &["<|think|>"], close: &["<|end|>"], calls_inside: false, again: true, ..THINK }),
         tools: &[&tools::SOLAR],
         turns: Some(Turns { end: "<|end|>", begin: "<|begin|>assistant", text: "<|content|>" }),
         ..MARKS
@@ -340,9 +321,7 @@ pub const DIALECTS: &[Dialect] = &[
         reasoning: Some(Tags {
             open: &["<think>", "[THINK]", "<|START_THINKING|>", "<|inner_prefix|>"],
             close: &["</think>", "[/THINK]", "<|END_THINKING|>", "<|inner_suffix|>"],
-            always: false,
-            calls_inside: true,
-            again: false,
+            ..THINK
         }),
         tools: &[
             // What it is made to write; the others are read.
@@ -383,10 +362,4 @@ pub const DIALECTS: &[Dialect] = &[
     },
 ];
 
-const MISTRAL_THINK: Tags = Tags {
-    open: &["[THINK]", "<think>"],
-    close: &["[/THINK]", "</think>"],
-    always: false,
-    calls_inside: true,
-    again: false,
-};
+const MISTRAL_THINK: Tags = Tags { open: &["[THINK]", "<think>"], close: &["[/THINK]", "</think>"], ..THINK };

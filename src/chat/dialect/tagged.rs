@@ -13,12 +13,12 @@ use crate::chat::{
 const MARKS: Dialect = Dialect { reasoning: Some(THINK), ..table::MARKS };
 
 const fn thoughts(open: &'static [&'static str], close: &'static [&'static str]) -> Option<Tags> {
-    Some(Tags { open, close, always: false, calls_inside: true, again: false })
+    Some(Tags { open, close, ..THINK })
 }
 
 /// [`thoughts`] that may begin again.
 const fn thoughts_again(open: &'static [&'static str], close: &'static [&'static str]) -> Option<Tags> {
-    Some(Tags { open, close, always: false, calls_inside: true, again: true })
+    Some(Tags { open, close, again: true, ..THINK })
 }
 
 static GLM_STYLE: Style = Style { drops: &["<|begin_of_box|>", "<|end_of_box|>"], ends: &[] };

@@ -37,7 +37,7 @@ pub(in crate::chat) struct AnswerGuide {
 }
 
 struct Thought {
-    mark: Vec<u8>,
+    mark: String,
     again: &'static [&'static str],
     /// The last bytes, fewer than the longest mark has.
     tail: Vec<u8>,
@@ -69,7 +69,7 @@ impl AnswerGuide {
             };
             let unended = || (0..tokenizer.vocab_size() as u32).filter(|id| !stop_tokens.contains(id)).collect();
             thought = Some(Thought {
-                mark: thinking.mark.clone().into_bytes(),
+                mark: thinking.mark.clone(),
                 again: thinking.again,
                 tail: Vec::new(),
                 left: thinking.budget,
@@ -163,30 +163,31 @@ impl Guide for AnswerGuide {
 impl Thought {
     /// One more token's bytes while the model does not think; whether they complete a mark that begins a thought.
     fn begins(&mut self, bytes: &[u8]) -> bool {
-        self.tail.extend_from_slice(bytes);
-        let ends = |mark: &&str| self.tail.windows(mark.len()).rposition(|window| window == mark.as_bytes());
-        if let Some(end) = self.again.iter().filter_map(|mark| Some(ends(mark)? + mark.len())).max() {
-            self.tail.drain(..end);
-            return true;
-        }
-        let longest = self.again.iter().map(|mark| mark.len()).max().unwrap_or_default();
-        let useless = (self.tail.len() + 1).saturating_sub(longest);
-        self.tail.drain(..useless);
-        false
+        let rest = find(&mut self.tail, bytes, self.again);
+        let begins = rest.is_some();
+        self.tail = rest.unwrap_or_else(|| std::mem::take(&mut self.tail));
+        begins
     }
 
     /// One more token's bytes; where they complete the mark, those behind it.
     fn push(&mut self, bytes: &[u8]) -> Option<Vec<u8>> {
         self.left = self.left.map(|left| left.saturating_sub(1));
-        self.tail.extend_from_slice(bytes);
-        let found = self.tail.windows(self.mark.len()).position(|window| window == self.mark);
-        if let Some(found) = found {
-            return Some(self.tail.split_off(found + self.mark.len()));
-        }
-        let useless = (self.tail.len() + 1).saturating_sub(self.mark.len());
-        self.tail.drain(..useless);
-        None
+        find(&mut self.tail, bytes, &[&self.mark])
     }
+}
+
+/// Adds one more token's bytes to the last ones; where they complete one of these marks, returns those behind it, else
+/// keeps fewer than the longest has.
+fn find(tail: &mut Vec<u8>, bytes: &[u8], marks: &[&str]) -> Option<Vec<u8>> {
+    tail.extend_from_slice(bytes);
+    let end = |mark: &&str| Some(tail.windows(mark.len()).position(|window| window == mark.as_bytes())? + mark.len());
+    if let Some(end) = marks.iter().filter_map(end).min() {
+        return Some(tail.split_off(end));
+    }
+    let longest = marks.iter().map(|mark| mark.len()).max().unwrap_or_default();
+    let useless = (tail.len() + 1).saturating_sub(longest);
+    tail.drain(..useless);
+    None
 }
 
 /// What the grammar lets follow. A vocabulary has `count` ids.

@@ -16,12 +16,13 @@ pub(super) struct Telling {
 
 impl Telling {
     /// The ways to tell a request that are not the same, in the order in which they are tried.
-    pub(super) fn all(request: &Request) -> impl Iterator<Item = Telling> + use<> {
-        let incomplete = shown_tools(request).iter().any(|tool| completed(&tool.definition) != tool.definition);
-        let calls = request.messages.iter().any(|message| !message.tool_calls.is_empty());
+    pub(super) fn all(request: &Request) -> impl Iterator<Item = Telling> {
+        // Asked only once a template has failed.
+        let lacks = || shown_tools(request).iter().any(|tool| completed(&tool.definition) != tool.definition);
+        let calls = || request.messages.iter().any(|message| !message.tool_calls.is_empty());
         [(false, false), (true, false), (false, true), (true, true)]
             .into_iter()
-            .filter(move |(complete, text)| (incomplete || !complete) && (calls || !text))
+            .filter(move |(complete, text)| (!complete || lacks()) && (!text || calls()))
             .map(|(complete, text_arguments)| Telling { complete, text_arguments })
     }
 }

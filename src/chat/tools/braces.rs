@@ -88,7 +88,7 @@ impl Braces {
                     Written::Value(value) => arguments.fitted(&key, value),
                 }
             }
-            separator(input, end).await?;
+            json::separator(input, end).await?;
         }
     }
 
@@ -144,7 +144,7 @@ impl Braces {
             let key = self.key(input).await?;
             let value = known(self.value(input, '}', depth + 1).await?);
             members.insert(key, value);
-            separator(input, '}').await?;
+            json::separator(input, '}').await?;
         }
     }
 
@@ -157,7 +157,7 @@ impl Braces {
                 return Ok(Value::Array(items));
             }
             items.push(known(self.value(input, ']', depth + 1).await?));
-            separator(input, ']').await?;
+            json::separator(input, ']').await?;
         }
     }
 
@@ -205,19 +205,6 @@ impl Braces {
 pub(super) fn string(rules: &mut Rules, schema: &Value, quote: &str) -> String {
     let text = rules.string(schema, quote).unwrap_or_else(|| rules.text_until(quote));
     format!("{} {text}", rules.literal(quote))
-}
-
-/// A comma, or nothing before the end.
-async fn separator(input: &Input, end: char) -> Result<(), NotACall> {
-    input.skip_space().await;
-    match input.peek().await.ok_or(NotACall)? {
-        ',' => {
-            input.next().await;
-            Ok(())
-        }
-        next if next == end => Ok(()),
-        _ => Err(NotACall),
-    }
 }
 
 enum Written {

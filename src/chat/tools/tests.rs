@@ -88,13 +88,24 @@ fn tools() -> Vec<Tool> {
     ]
 }
 
+/// A tool that takes code.
+fn interpreter() -> Tool {
+    let parameters = json!({"type": "object", "properties": {"code": {"type": "string"}}});
+    Tool { name: "python".to_owned(), parameters, strict: false, definition: Map::new() }
+}
+
 /// How an answer ends: [`Splitter::finish`] or [`Splitter::complete`].
 type End = fn(&mut Splitter) -> Vec<Event>;
 
 /// Reads pieces. Text between `⟪` and `⟫` in a case is a special token of that name.
 fn read(dialect: &'static Dialect, pieces: &[Piece<'_>], specials: &[String], end: End) -> Whole {
+    read_with(dialect, &tools(), pieces, specials, end)
+}
+
+/// [`read`], with other tools.
+fn read_with(dialect: &'static Dialect, tools: &[Tool], pieces: &[Piece<'_>], specials: &[String], end: End) -> Whole {
     let starts = if dialect.reasoning.as_ref().is_some_and(|tags| tags.always) { Cut::Reasoning } else { Cut::Text };
-    let mut splitter = Splitter::new(dialect, &tools(), starts, specials.iter().cloned(), 7);
+    let mut splitter = Splitter::new(dialect, tools, starts, specials.iter().cloned(), 7);
     let mut whole = Whole::default();
     for piece in pieces {
         splitter.push(*piece).into_iter().for_each(|event| whole.add(event));

@@ -5,9 +5,9 @@
 Writes outcomes.tsv, a line per template: name, SHA-256 of its text, and an outcome per conversation: the first 32
 hex digits of the SHA-256 of what was rendered, "!" and those of the message of a raise_exception, or "-" for any
 other failure. Where a template fails, it is told the request in other ways, as mettle does (TELLINGS below), and last
-in an environment without two of transformers' restrictions (lenient). Writes expressions.json too: what the templates of expressions.txt (ours; "§" stands between two)
-render to, null where they fail. --texts writes the texts themselves elsewhere, for looking into a difference. Last run with
-transformers 5.24.0 and jinja2 3.1.6.
+in an environment without two of transformers' restrictions (lenient). Writes expressions.json too: what the templates
+of expressions.txt (ours; "§" stands between two) render to, null where they fail. --texts writes the texts themselves
+elsewhere, for looking into a difference. Last run with transformers 5.24.0 and jinja2 3.1.6.
 """
 
 import contextlib

@@ -69,8 +69,7 @@ pub fn llama3() {
 /// Python needs no JSON.
 #[test]
 fn code() {
-    let mut tools = tools();
-    tools.push(Tool { name: "python".to_owned(), parameters: json!({}), strict: false, definition: Map::new() });
+    let tools = [tools(), vec![interpreter()]].concat();
     let message = "<|from|>assistant\n<|recipient|>";
     let two =
         format!("python\n<|content|>l = [1]\nl[0]\n{message}now\n<|content|>{{}}\n{message}all\n<|content|>Done.");
@@ -79,10 +78,7 @@ fn code() {
         ("functionary_v2", &two),
         ("functionary_v2", "python\n<|content|>l = [1]\nl[0]\n<|from|>assistant\n<|recipient|>all\n<|content|>Done."),
     ] {
-        let mut splitter = Splitter::new(named(dialect), &tools, Cut::Text, [], 7);
-        let mut whole = Whole::default();
-        splitter.push(Piece::Text(case)).into_iter().for_each(|event| whole.add(event));
-        splitter.complete().into_iter().for_each(|event| whole.add(event));
+        let whole = read_with(named(dialect), &tools, &[Piece::Text(case)], &[], Splitter::complete);
         assert_eq!(whole.calls[0].arguments, "{\"code\":\"l = [1]\\nl[0]\"}", "{dialect}");
         assert_eq!(whole.text, "Done.", "{dialect}");
     }

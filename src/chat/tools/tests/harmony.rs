@@ -92,21 +92,9 @@ fn starts() {
 /// What the model ends with one of its own tokens is complete, though the token itself is no text.
 #[test]
 fn code_ends_with_the_answer() {
-    let read = |ended: bool| {
-        let mut splitter = Splitter::new(named("llama3"), &interpreter(), Cut::Text, [], 7);
-        let mut whole = Whole::default();
-        let text = "<|python_tag|>print(1)\nprint(2)";
-        splitter.push(Piece::Text(text)).into_iter().for_each(|event| whole.add(event));
-        let rest = if ended { splitter.complete() } else { splitter.finish() };
-        rest.into_iter().for_each(|event| whole.add(event));
-        whole.calls
-    };
-    let (complete, cut) = (read(true), read(false));
+    let text = [Piece::Text("<|python_tag|>print(1)\nprint(2)")];
+    let read = |end: End| read_with(named("llama3"), &[interpreter()], &text, &[], end).calls;
+    let (complete, cut) = (read(Splitter::complete), read(Splitter::finish));
     assert_eq!((complete[0].arguments.as_str(), complete[0].ended), ("{\"code\":\"print(1)\\nprint(2)\"}", true));
     assert!(!cut[0].ended && !cut[0].arguments.ends_with('}'), "{cut:?}");
-}
-
-fn interpreter() -> Vec<Tool> {
-    let parameters = json!({"type": "object", "properties": {"code": {"type": "string"}}});
-    vec![Tool { name: "python".to_owned(), parameters, strict: false, definition: Map::new() }]
 }

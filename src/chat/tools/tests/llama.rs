@@ -71,13 +71,9 @@ fn code() {
 /// Cut in its name, a built-in tool's call is no code of an interpreter.
 #[test]
 fn a_name_that_was_cut() {
-    let mut tools = tools();
-    tools.push(Tool { name: "python".to_owned(), parameters: json!({}), strict: false, definition: Map::new() });
+    let tools = [tools(), vec![interpreter()]].concat();
     let called = |text: &str| {
-        let mut splitter = Splitter::new(named("llama3"), &tools, Cut::Text, [], 7);
-        let mut whole = Whole::default();
-        splitter.push(Piece::Text(text)).into_iter().for_each(|event| whole.add(event));
-        splitter.finish().into_iter().for_each(|event| whole.add(event));
+        let whole = read_with(named("llama3"), &tools, &[Piece::Text(text)], &[], Splitter::finish);
         (whole.calls.first().map(|call| call.name.clone()), whole.text)
     };
     let call = "<|python_tag|>get_weather.call(city=\"Paris\")";
