@@ -41,7 +41,7 @@ fn write_dictionary<'a>(target: &str, words: impl IntoIterator<Item = &'a [u8]>)
 
 /// For a target that reads answers in these dialects: the cases of the tests, and what each format writes.
 pub fn of_answers(target: &str, dialects: &[&'static Dialect]) {
-    let cases = literals::of("src/chat/tools/tests");
+    let cases = literals::of("src/chat/output/tools/tests");
     let mut seeds = Vec::new();
     for (index, dialect) in dialects.iter().enumerate() {
         let index = u8::try_from(index).expect("a dialect for each byte");
@@ -79,14 +79,14 @@ fn calls() -> [ToolCall; 3] {
 
 /// For a target that reads templates: those of the tests and the shapes, and some that nest.
 pub fn of_templates(target: &str) {
-    let mut tests = literals::of("src/chat/template/limit_tests.rs");
-    tests.extend(literals::of("src/chat/template_tests.rs"));
-    tests.extend(literals::of("src/chat/template/plain_tests.rs"));
+    let mut tests = literals::of("src/chat/prompt/template/limit_tests.rs");
+    tests.extend(literals::of("src/chat/prompt/template_tests.rs"));
+    tests.extend(literals::of("src/chat/prompt/template/plain_tests.rs"));
     let expressions = fs::read_to_string(folder().join("../tests/data/templates/expressions.txt"));
     tests.extend(expressions.expect("the expressions").lines().map(str::to_owned));
     let templates = tests.into_iter().filter(|text| text.contains('{')).chain(shapes::all()).chain(nested());
     write(target, templates.map(String::into_bytes));
-    let words = literals::of("src/chat/template");
+    let words = literals::of("src/chat/prompt/template");
     write_dictionary(target, words.iter().map(String::as_bytes).chain(JINJA.iter().map(|word| word.as_bytes())));
 }
 
@@ -256,5 +256,5 @@ pub fn of_conversations(target: &str) {
         .map(|(shape, length)| [shape as u8].into_iter().chain((0..length).map(|_| random())).collect())
         .collect();
     write(target, seeds);
-    write_dictionary(target, literals::of("src/chat/template").iter().map(String::as_bytes));
+    write_dictionary(target, literals::of("src/chat/prompt/template").iter().map(String::as_bytes));
 }

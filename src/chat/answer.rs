@@ -11,8 +11,8 @@ use std::{
 use tokio::sync::mpsc::UnboundedReceiver;
 
 use super::{
-    Cut, Decoder, Event, Finished, Logprob, Piece, Reason, Splitter, Tokenizer, ToolEvent, logprobs, loops::Loops,
-    stop::StopStrings,
+    Cut, Decoder, Event, Finished, Logprob, Piece, Reason, Splitter, Tokenizer, ToolEvent, logprobs,
+    output::{loops::Loops, stop::StopStrings},
 };
 use crate::engine::{Drawn, Finish, Step};
 

@@ -2,11 +2,11 @@
 
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 
-use super::super::{
-    DIALECTS, Tool, ToolEvent,
-    tokenizer::tests::{byte_level, load},
-};
 use super::*;
+use crate::chat::{
+    DIALECTS, Tool, ToolEvent,
+    prompt::tokenizer::tests::{byte_level, load},
+};
 
 /// An answer whose steps the test plays.
 fn answer_to(stop: &[&str], tools: &[Tool], parallel_calls: bool) -> (UnboundedSender<Step>, Answers) {

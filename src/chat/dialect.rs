@@ -2,8 +2,10 @@
 
 use super::{
     Cut,
-    split::{Answer, Program},
-    tools::Format,
+    output::{
+        splitter::{Answer, Program},
+        tools::Format,
+    },
 };
 
 mod choose;

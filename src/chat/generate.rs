@@ -8,13 +8,14 @@ use super::{
     Answers, Cut, DIALECTS, Decoder, Dialect, Error, Message, Overrides, Request, Role, Splitter, Template, Thinking,
     Tokenizer,
     answer::{Answer, Reader},
-    contract::{self, Contract},
-    grammar::Grammars,
+    constraint::{
+        contract::{self, Contract},
+        grammar::Grammars,
+    },
     logprobs,
-    loops::Loops,
+    output::{loops::Loops, stop::StopStrings},
+    prompt::tool_prompt,
     sampling,
-    stop::StopStrings,
-    teach,
 };
 use crate::engine::{Engine, Job, Sampling, Step, SubmitError};
 
@@ -128,7 +129,7 @@ impl Model {
                 "this model has no chat template, so it cannot take messages; use a chat model".to_owned(),
             ));
         };
-        let taught = teach::ids(teach::tools(request, template, self.dialect), self.dialect.call_ids);
+        let taught = tool_prompt::ids(tool_prompt::tools(request, template, self.dialect), self.dialect.call_ids);
         let rendered = template.render(&taught)?;
         let tokens = self.tokenizer.encode_rendered(&rendered)?;
         let (length, context) = (tokens.len(), self.context());

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use super::super::{
-    Event, Finished, Format, Logprob, Message, Reason, Role, Thinking, Tool, ToolChoice, ToolEvent,
-    tokenizer::tests::{byte_level, load},
-};
 use super::*;
+use crate::chat::{
+    Event, Finished, Format, Logprob, Message, Reason, Role, Thinking, Tool, ToolChoice, ToolEvent,
+    prompt::tokenizer::tests::{byte_level, load},
+};
 use crate::engine::{
     Advice, Limits,
     scripted::{Log, Script, Scripted},

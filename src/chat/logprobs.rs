@@ -24,7 +24,7 @@ pub(super) fn told(tokenizer: &Tokenizer, id: u32, logprobs: &Logprobs) -> Logpr
 
 #[cfg(test)]
 mod tests {
-    use super::super::tokenizer::tests::{byte_level, load};
+    use super::super::prompt::tokenizer::tests::{byte_level, load};
     use super::*;
 
     #[test]

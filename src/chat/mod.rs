@@ -5,30 +5,19 @@
 //! sends, tell thoughts, text and calls apart, and stop where the request said.
 
 mod answer;
-mod contract;
+mod constraint;
 mod dialect;
 mod error;
 mod event;
 mod generate;
-mod grammar;
-mod input;
-mod json;
 mod load;
 mod logprobs;
-mod loops;
 mod output;
-mod plain_text;
+mod prompt;
 mod python;
 mod request;
 mod sampling;
 mod schema;
-mod split;
-mod stop;
-mod teach;
-mod template;
-mod tokenizer;
-mod tools;
-mod vocabulary;
 
 pub use answer::Answers;
 pub use dialect::{DIALECTS, Dialect, Names, Tags, Turns};
@@ -36,7 +25,7 @@ pub use error::Error;
 pub use event::{Cut, Event, Finished, Logprob, Reason, TokenLogprob, ToolEvent};
 pub use generate::{Model, Prompt};
 pub use load::LoadError;
+pub use output::splitter::{Piece, Splitter};
+pub use prompt::template::{Rendered, Template, ThinkingControl};
+pub use prompt::tokenizer::{ControlToken, Decoder, Tokenizer};
 pub use request::{Dry, Format, Message, Overrides, Request, Role, Thinking, Tool, ToolCall, ToolChoice};
-pub use split::{Piece, Splitter};
-pub use template::{Rendered, Template, ThinkingControl};
-pub use tokenizer::{ControlToken, Decoder, Tokenizer};

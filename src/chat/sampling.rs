@@ -90,7 +90,7 @@ pub(super) fn random_seed() -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tokenizer::tests::{byte_level, load};
+    use super::super::prompt::tokenizer::tests::{byte_level, load};
     use super::*;
 
     fn resolved(request: &Overrides, model: &Overrides) -> Result<Sampling, Error> {

@@ -262,7 +262,7 @@ fn literal(text: &str) -> Option<Value> {
     }
     serde_json::from_str(text).ok().or_else(|| {
         let container = text.starts_with(['{', '[']);
-        container.then(|| super::json::read(text)).flatten()
+        container.then(|| super::output::json::read(text)).flatten()
     })
 }
 

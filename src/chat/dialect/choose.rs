@@ -5,7 +5,7 @@ use serde_json::json;
 use super::{DIALECTS, Dialect};
 use crate::chat::{
     ToolCall,
-    tools::{FORMATS, Format},
+    output::tools::{FORMATS, Format},
 };
 
 /// Parts of marks that set off calls and thoughts.

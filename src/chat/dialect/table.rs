@@ -1,8 +1,8 @@
 //! All dialects, the more specific before the more general.
 
 use super::{CallIds, Dialect, Tags, Turns, tagged};
-use crate::chat::{
-    split::{Answer, Style, recipients},
+use crate::chat::output::{
+    splitter::{Answer, Style, recipients},
     tools,
 };
 

@@ -4,8 +4,8 @@ use super::{
     Dialect, Tags, Turns,
     table::{self, THINK},
 };
-use crate::chat::{
-    split::{Answer, Kind, Messages, Style},
+use crate::chat::output::{
+    splitter::{Answer, Kind, Messages, Style},
     tools,
 };
 

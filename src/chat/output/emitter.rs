@@ -1,0 +1,233 @@
+//! Where a parser says what it has found out: text, thoughts and calls, without the white space between them that
+//! belongs to the markup.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crate::chat::{Cut, Event, ToolEvent, dialect::CallIds};
+
+/// The events found so far. Clones say into the same list.
+#[derive(Debug, Clone)]
+pub struct Output(Arc<Mutex<State>>);
+
+#[derive(Debug)]
+struct State {
+    events: Vec<Event>,
+    phase: Cut,
+    /// White space that is text if text follows, and markup if a call or a thought does.
+    spaces: String,
+    /// Whether a mark that says nothing stands in `spaces`.
+    dropped: bool,
+    /// Whether white space that comes now only sets the next words off from a thought or a call.
+    set_off: bool,
+    /// Whether anything was said since the phase began that is not white space.
+    said: bool,
+    /// Whether a call has interrupted the text: white space around it is text if more text follows.
+    interrupted: bool,
+    /// Whether text was said at all.
+    answered: bool,
+    line: Line,
+    calls: usize,
+    open_call: bool,
+    /// Hashed with a call's number, this makes its id.
+    ids: u64,
+    call_ids: CallIds,
+}
+
+/// Where in the text the last character stands, as far as that says whether a mark there is code.
+#[derive(Debug, Default)]
+struct Line {
+    /// Within a block of code between fences.
+    fenced: bool,
+    /// The beginning of the current line, as far as it may be a fence.
+    start: String,
+    last: Option<char>,
+}
+
+impl Output {
+    /// Nothing said yet. `ids` should be random.
+    pub fn new(phase: Cut, ids: u64, call_ids: CallIds) -> Output {
+        let state = State {
+            events: Vec::new(),
+            phase,
+            spaces: String::new(),
+            dropped: false,
+            set_off: phase == Cut::Reasoning,
+            said: false,
+            interrupted: false,
+            answered: false,
+            line: Line::default(),
+            calls: 0,
+            open_call: false,
+            ids,
+            call_ids,
+        };
+        Output(Arc::new(Mutex::new(state)))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The events since the last time.
+    pub fn take(&self) -> Vec<Event> {
+        std::mem::take(&mut self.lock().events)
+    }
+
+    /// What the answer is in the middle of.
+    pub fn phase(&self) -> Cut {
+        let state = self.lock();
+        if state.open_call { Cut::ToolCall } else { state.phase }
+    }
+
+    /// A thought or an answer begins.
+    pub fn enter(&self, phase: Cut) {
+        let mut state = self.lock();
+        state.phase = phase;
+        (state.set_off, state.said, state.interrupted) = (true, false, false);
+        state.spaces.clear();
+        state.line = Line::default();
+    }
+
+    /// More of the phase's own text. White space at its beginning is markup; at its end it waits for what follows.
+    pub fn say(&self, text: &str) {
+        let mut state = self.lock();
+        let text = if state.said || !state.set_off { text } else { text.trim_start() };
+        if text.is_empty() {
+            return;
+        }
+        let certain = text.trim_end().len();
+        if certain > 0 {
+            let held = std::mem::take(&mut state.spaces);
+            state.emit(held + &text[..certain]);
+            (state.said, state.dropped, state.interrupted) = (true, false, false);
+        }
+        state.spaces.push_str(&text[certain..]);
+    }
+
+    /// A mark that says nothing: white space around it is text only if more text follows.
+    pub fn drop_mark(&self) {
+        self.lock().dropped = true;
+    }
+
+    /// Whether the answer has no text yet.
+    pub fn is_blank(&self) -> bool {
+        !self.lock().answered
+    }
+
+    /// Whether a mark that stood here would be code or a quotation, and no mark.
+    pub fn in_code(&self) -> bool {
+        let state = self.lock();
+        state.line.fenced || state.spaces.is_empty() && state.line.last == Some('`')
+    }
+
+    /// Whether the text so far ends in a backtick.
+    pub fn after_backtick(&self) -> bool {
+        let state = self.lock();
+        state.spaces.is_empty() && state.line.last == Some('`')
+    }
+
+    /// Whether this phase has said anything.
+    pub fn has_said(&self) -> bool {
+        self.lock().said
+    }
+
+    /// The end: white space that waited is text after all, unless it belongs to a call or another mark.
+    pub fn finish(&self) {
+        let mut state = self.lock();
+        let held = std::mem::take(&mut state.spaces);
+        let text = state.phase == Cut::Text && (state.said || !state.set_off) && !state.dropped && !state.interrupted;
+        if text && !held.is_empty() {
+            state.emit(held);
+        }
+    }
+
+    /// A call begins. Of the white space on both sides of calls between two texts, the first there is is text.
+    pub(in crate::chat) fn begin_call(&self, name: &str, id: Option<String>) {
+        let mut state = self.lock();
+        state.interrupted |= state.phase == Cut::Text && state.said;
+        if !state.interrupted {
+            state.spaces.clear();
+        }
+        (state.set_off, state.said) = (!state.interrupted || !state.spaces.is_empty(), false);
+        let (index, ids, call_ids) = (state.calls, state.ids, state.call_ids);
+        let id = id.filter(|id| call_ids.allow(id)).unwrap_or_else(|| call_id(ids, index, call_ids));
+        state.calls += 1;
+        state.open_call = true;
+        state.events.push(Event::ToolCall(ToolEvent::Begun { index, id, name: name.to_owned() }));
+    }
+
+    pub(in crate::chat) fn arguments(&self, piece: &str) {
+        let mut state = self.lock();
+        let index = state.calls - 1;
+        match state.events.last_mut() {
+            Some(Event::ToolCall(ToolEvent::Arguments { index: last, fragment })) if *last == index => {
+                fragment.push_str(piece);
+            }
+            _ if piece.is_empty() => {}
+            _ => state.events.push(Event::ToolCall(ToolEvent::Arguments { index, fragment: piece.to_owned() })),
+        }
+    }
+
+    pub(in crate::chat) fn end_call(&self) {
+        let mut state = self.lock();
+        let index = state.calls - 1;
+        state.open_call = false;
+        state.events.push(Event::ToolCall(ToolEvent::Ended { index }));
+    }
+
+    /// How many calls have begun.
+    pub fn calls(&self) -> usize {
+        self.lock().calls
+    }
+}
+
+impl State {
+    fn emit(&mut self, text: String) {
+        self.line.push(&text);
+        match self.phase {
+            Cut::Reasoning => match self.events.last_mut() {
+                Some(Event::Reasoning(last)) => last.push_str(&text),
+                _ => self.events.push(Event::Reasoning(text)),
+            },
+            Cut::Text | Cut::ToolCall => {
+                self.answered = true;
+                match self.events.last_mut() {
+                    Some(Event::Text(last)) => last.push_str(&text),
+                    _ => self.events.push(Event::Text(text)),
+                }
+            }
+        }
+    }
+}
+
+impl Line {
+    fn push(&mut self, text: &str) {
+        for char in text.chars() {
+            self.last = Some(char);
+            if char == '\n' {
+                self.start.clear();
+            } else if self.start.len() < 8 {
+                self.start.push(char);
+                if self.start.trim_start() == "```" {
+                    self.fenced = !self.fenced;
+                }
+            }
+        }
+    }
+}
+
+/// Characters from SplitMix64 over the answer's number and the call's.
+fn call_id(seed: u64, index: usize, style: CallIds) -> String {
+    const DIGITS: &[u8; 36] = b"0123456789abcdefghijklmnopqrstuvwxyz";
+    let mut state = seed ^ (index as u64 + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    let mut digit = || {
+        state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut z = (state ^ (state >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        char::from(DIGITS[((z ^ (z >> 31)) % 36) as usize])
+    };
+    match style {
+        CallIds::Long => format!("call_{}", (0..24).map(|_| digit()).collect::<String>()),
+        CallIds::Nine => (0..9).map(|_| digit()).collect(),
+    }
+}

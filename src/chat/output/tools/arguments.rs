@@ -1,0 +1,255 @@
+//! The arguments of a call that has begun, written as one JSON object while they come.
+
+use serde_json::{Map, Value};
+
+use super::{NotACall, Region, buried::Buried};
+use crate::chat::{
+    output::{
+        input::Input,
+        json::{self, Led, Sink},
+    },
+    schema::{Shape, Types},
+};
+
+/// Writes one call's arguments. A call that is dropped before [`Arguments::end`] was cut off, and its JSON stays open.
+pub struct Arguments {
+    region: Region,
+    shape: Shape,
+    members: usize,
+    /// Required arguments that may stand in the wrong place.
+    buried: Option<Buried>,
+}
+
+/// Where a value ends that is written without quotes.
+#[derive(Debug, Clone, Copy)]
+pub struct End<'a> {
+    /// The first of these.
+    pub marks: &'a [&'a str],
+    /// A tag follows the mark, behind white space; where anything else does, the value itself has the mark in it.
+    pub before_tag: bool,
+    /// One newline at each end is no part of the value.
+    pub trim: bool,
+}
+
+impl<'a> End<'a> {
+    /// At the first of these marks, whatever follows it.
+    pub fn at(marks: &'a [&'a str]) -> End<'a> {
+        End { marks, before_tag: false, trim: false }
+    }
+
+    /// At the first of these tags that another tag follows.
+    pub fn tag(marks: &'a [&'a str]) -> End<'a> {
+        End { marks, before_tag: true, trim: false }
+    }
+
+    /// Takes the value and the mark, says the value piece by piece, and returns the mark's index.
+    async fn find(&self, input: &Input, mut say: impl FnMut(&str)) -> Option<usize> {
+        loop {
+            let found = input.until_mark(self.marks, &mut say).await?;
+            if !self.before_tag || input.peek_after(0).await?.0 == '<' {
+                return Some(found);
+            }
+            say(self.marks[found]);
+        }
+    }
+
+    /// [`End::find`] in one piece.
+    async fn text(&self, input: &Input) -> Option<(String, usize)> {
+        let mut text = String::new();
+        let mark = self.find(input, |piece| text.push_str(piece)).await?;
+        Some((text, mark))
+    }
+}
+
+impl Sink for Arguments {
+    fn json(&mut self, piece: &str) {
+        if let Some(buried) = &mut self.buried {
+            buried.read(piece);
+        }
+        self.region.calls.write(piece);
+    }
+}
+
+/// Keeps the brace back that closes the arguments.
+struct Unclosed<'a> {
+    arguments: &'a mut Arguments,
+    held: bool,
+}
+
+impl Sink for Unclosed<'_> {
+    fn json(&mut self, piece: &str) {
+        if std::mem::replace(&mut self.held, piece == "}") {
+            self.arguments.json("}");
+        }
+        if piece != "}" {
+            self.arguments.json(piece);
+        }
+    }
+}
+
+impl Arguments {
+    pub(super) fn new(region: Region, shape: Shape) -> Arguments {
+        let buried = Buried::of(&shape);
+        Arguments { region, shape, members: 0, buried }
+    }
+
+    /// The brace that closes the arguments, and before it what was found in the wrong place.
+    fn close(&mut self) {
+        let missing = self.buried.take().map_or(String::new(), |buried| buried.missing());
+        self.json(&format!("{missing}}}"));
+    }
+
+    /// All arguments at once, as the JSON object that comes next, or as a string that holds one; null is none.
+    /// Ends the call.
+    pub async fn object(mut self) -> Result<(), NotACall> {
+        let input = self.region.input.clone();
+        input.skip_space().await;
+        match input.peek().await.ok_or(NotACall)? {
+            '{' => {
+                let shape = self.shape.clone();
+                let mut unclosed = Unclosed { arguments: &mut self, held: false };
+                json::copy(&input, &shape, &mut unclosed).await?;
+                self.close();
+                self.region.end_call();
+                Ok(())
+            }
+            _ => {
+                let mut raw = String::new();
+                json::copy(&input, &Shape::unknown(), &mut raw).await?;
+                self.all(&raw)
+            }
+        }
+    }
+
+    /// All arguments at once, as JSON that is there already: an object, a string that holds one, or null. Ends the
+    /// call.
+    pub fn all(mut self, json: &str) -> Result<(), NotACall> {
+        let object = match json::read(json) {
+            Some(Value::Object(object)) => object,
+            Some(Value::Null) => Map::new(),
+            Some(Value::String(text)) if text.trim().is_empty() => Map::new(),
+            Some(Value::String(text)) => match json::read(&text) {
+                Some(Value::Object(object)) => object,
+                _ => return Err(NotACall),
+            },
+            _ => return Err(NotACall),
+        };
+        let fitted = self.shape.fit(Value::Object(object)).to_string();
+        self.json(&fitted[..fitted.len() - 1]);
+        self.close();
+        self.region.end_call();
+        Ok(())
+    }
+
+    /// One argument, as the JSON value that comes next.
+    pub async fn value(&mut self, name: &str) -> Result<(), NotACall> {
+        let input = self.region.input.clone();
+        let (shape, key) = (self.shape.member(name), self.key(name));
+        Ok(json::copy(&input, &shape, &mut Led { lead: &key, sink: self }).await?)
+    }
+
+    /// One argument, as the Python value that comes next between a call's parentheses.
+    pub async fn argument(&mut self, name: &str) -> Result<(), NotACall> {
+        let input = self.region.input.clone();
+        let (shape, key) = (self.shape.member(name), self.key(name));
+        Ok(json::argument(&input, &shape, &mut Led { lead: &key, sink: self }).await?)
+    }
+
+    /// [`Arguments::argument`] of a call that ends with its line.
+    pub async fn statement(&mut self, name: &str) -> Result<(), NotACall> {
+        let input = self.region.input.clone();
+        let (shape, key) = (self.shape.member(name), self.key(name));
+        Ok(json::statement(&input, &shape, &mut Led { lead: &key, sink: self }).await?)
+    }
+
+    /// One argument, as the text up to the first of these marks, which is taken too; its index is returned. A string
+    /// streams; anything else is read by its schema once it is complete.
+    pub async fn text(&mut self, name: &str, end: End<'_>) -> Result<usize, NotACall> {
+        let input = self.region.input.clone();
+        let shape = self.shape.member(name);
+        if shape.types().is_some_and(Types::only_string) {
+            return self.stream(&input, name, end).await;
+        }
+        let (text, mark) = end.text(&input).await.ok_or(NotACall)?;
+        let text = if end.trim { without_newlines(&text) } else { &text };
+        let value = shape.read(text);
+        self.member(name, &value);
+        Ok(mark)
+    }
+
+    /// [`Arguments::text`] where the model says whether it writes a string or another value's JSON.
+    pub async fn stated(&mut self, name: &str, end: End<'_>, is_string: bool) -> Result<usize, NotACall> {
+        let input = self.region.input.clone();
+        let shape = self.shape.member(name);
+        if is_string && shape.types().is_none_or(Types::only_string) {
+            return self.stream(&input, name, end).await;
+        }
+        let (text, mark) = end.text(&input).await.ok_or(NotACall)?;
+        let value = if is_string { shape.read(&text) } else { shape.read_value(&text) };
+        self.member(name, &value);
+        Ok(mark)
+    }
+
+    /// One argument whose value is known, but for what the schema wants of it.
+    pub fn fitted(&mut self, name: &str, value: Value) {
+        let value = self.shape.member(name).fit(value);
+        self.member(name, &value);
+    }
+
+    /// One argument whose value is known.
+    pub fn member(&mut self, name: &str, value: &Value) {
+        let key = self.key(name);
+        self.json(&format!("{key}{value}"));
+    }
+
+    /// The schema of the arguments.
+    pub fn shape(&self) -> &Shape {
+        &self.shape
+    }
+
+    /// What leads the next argument.
+    fn key(&mut self, name: &str) -> String {
+        let open = if self.members == 0 { "{" } else { "," };
+        self.members += 1;
+        format!("{open}{}:", Value::from(name))
+    }
+
+    async fn stream(&mut self, input: &Input, name: &str, end: End<'_>) -> Result<usize, NotACall> {
+        let key = self.key(name);
+        self.json(&format!("{key}\""));
+        // The last newline waits for what follows it; the first is taken when it is there.
+        let (mut first, mut held) = (end.trim, false);
+        let say = |mut piece: &str| {
+            if std::mem::take(&mut first) {
+                piece = piece.strip_prefix('\n').unwrap_or(piece);
+            }
+            if !piece.is_empty() && std::mem::take(&mut held) {
+                self.json("\\n");
+            }
+            if end.trim && piece.ends_with('\n') {
+                held = true;
+                piece = &piece[..piece.len() - 1];
+            }
+            let quoted = Value::from(piece).to_string();
+            self.json(&quoted[1..quoted.len() - 1]);
+        };
+        let mark = end.find(input, say).await.ok_or(NotACall)?;
+        self.json("\"");
+        Ok(mark)
+    }
+
+    /// The call is complete.
+    pub fn end(mut self) {
+        if self.members == 0 {
+            self.json("{");
+        }
+        self.close();
+        self.region.end_call();
+    }
+}
+
+/// Text without one newline at each end.
+pub(super) fn without_newlines(text: &str) -> &str {
+    let text = text.strip_prefix('\n').unwrap_or(text);
+    text.strip_suffix('\n').unwrap_or(text)
+}
