@@ -1,4 +1,5 @@
-//! Half-precision conversions without a branch, so that loops over them vectorise.
+//! Half-precision conversions without a branch, so that loops over them vectorise, and what the codes of the small
+//! floats of micro-scaled formats stand for.
 
 /// A half-precision number as f32, exactly.
 #[inline(always)]
@@ -43,6 +44,27 @@ pub(crate) fn f32_to_f16(value: f32) -> u16 {
     };
     sign | rounded as u16
 }
+
+/// 2^(byte - 127); 255, which is no number in the specification (OCP MX 1.0), is infinity to MLX.
+pub(crate) fn e8m0(byte: u8) -> f32 {
+    f32::from_bits((u32::from(byte) << 23).max(1 << 22))
+}
+
+/// Sign, four bits of exponent, three of mantissa. 0x7f, which is no number in the specification, is 480 to MLX.
+pub(crate) fn e4m3(byte: u8) -> f32 {
+    let byte = u16::from(byte);
+    f16_to_f32((byte & 0x80) << 8 | (byte & 0x7f) << 7) * 256.0
+}
+
+/// Sign, two bits of exponent, one of mantissa.
+pub(crate) fn e2m1(code: u8) -> f32 {
+    (f32::from(E2M1[usize::from(code)]) - f32::from(E2M1_ZERO)) * 0.5
+}
+
+/// Twice the values of e2m1's codes, plus [`E2M1_ZERO`].
+pub(crate) const E2M1: [u8; 16] = [12, 13, 14, 15, 16, 18, 20, 24, 12, 11, 10, 9, 8, 6, 4, 0];
+/// What stands for zero in [`E2M1`].
+pub(crate) const E2M1_ZERO: u8 = 12;
 
 #[cfg(test)]
 mod tests {

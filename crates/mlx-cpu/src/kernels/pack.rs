@@ -11,7 +11,7 @@
 mod planes;
 
 use super::{
-    float::{bf16_to_f32, f16_to_f32},
+    float::{bf16_to_f32, e2m1, e4m3, e8m0, f16_to_f32},
     pool,
     rows::{RowsMut, SharedRows},
     simd::{LANES, kind},
@@ -92,27 +92,6 @@ impl Micro {
         }
     }
 }
-
-/// 2^(byte - 127); 255, which is no number in the specification (OCP MX 1.0), is infinity to MLX.
-pub(crate) fn e8m0(byte: u8) -> f32 {
-    f32::from_bits((u32::from(byte) << 23).max(1 << 22))
-}
-
-/// Sign, four bits of exponent, three of mantissa. 0x7f, which is no number in the specification, is 480 to MLX.
-pub(crate) fn e4m3(byte: u8) -> f32 {
-    let byte = u16::from(byte);
-    f16_to_f32((byte & 0x80) << 8 | (byte & 0x7f) << 7) * 256.0
-}
-
-/// Sign, two bits of exponent, one of mantissa.
-fn e2m1(code: u8) -> f32 {
-    (f32::from(E2M1[usize::from(code)]) - f32::from(E2M1_ZERO)) * 0.5
-}
-
-/// Twice the values of e2m1's codes, plus [`E2M1_ZERO`].
-pub(crate) const E2M1: [u8; 16] = [12, 13, 14, 15, 16, 18, 20, 24, 12, 11, 10, 9, 8, 6, 4, 0];
-/// What stands for zero in [`E2M1`].
-pub(crate) const E2M1_ZERO: u8 = 12;
 
 /// How packed weights are stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -41,7 +41,7 @@ pub(crate) mod kind {
     pub const FIVE: u8 = 5;
     /// Planes of 4 bits and of 2.
     pub const SIX: u8 = 6;
-    /// A plane of 4 bits of e2m1's codes, which stand for [`E2M1`](super::super::pack::E2M1).
+    /// A plane of 4 bits of e2m1's codes, which stand for [`E2M1`](super::super::float::E2M1).
     pub const E2M1: u8 = 7;
     /// The same, 16 weights.
     pub const E2M1_16: u8 = 8;
@@ -175,9 +175,9 @@ pub(crate) trait Simd: Copy + Send + Sync + 'static {
     unsafe fn load_u32(self, from: *const u8) -> Self::I;
     /// (a >> shift) & mask, taken as i32, as f32.
     fn bits_to_f32<const SHIFT: u32>(self, a: Self::I, mask: u32) -> Self::F;
-    /// Reads 16 bytes as the powers of two of [`e8m0`](super::pack::e8m0).
+    /// Reads 16 bytes as the powers of two of [`e8m0`](super::float::e8m0).
     unsafe fn load_e8m0(self, from: *const u8) -> Self::F;
-    /// Reads 16 bytes as numbers of [`e4m3`](super::pack::e4m3).
+    /// Reads 16 bytes as numbers of [`e4m3`](super::float::e4m3).
     unsafe fn load_e4m3(self, from: *const u8) -> Self::F;
     /// Writes [`kind::bytes`] of a kind as a byte a weight, [`kind::unpacked`].
     unsafe fn unpack<const KIND: u8>(self, from: *const u8, to: *mut u8);

@@ -5,7 +5,7 @@
 use super::amx;
 use super::{
     AHEAD, Job, Output, Task, blocks_a_task,
-    group::{ANY, BF16, E4M3, E8M0, F16, F32, Shape, Unpack, for_kind},
+    group::{ANY, BF16, E4M3, E8M0, F16, F32, PANEL, Shape, Unpack, for_kind},
     quantize::{BAND, Quantized, Tile},
     tasks,
 };
@@ -19,10 +19,8 @@ use crate::kernels::{
 
 /// From this many rows on the weights of a block are unpacked once for all rows.
 const MANY_ROWS: usize = 17;
-/// Inputs whose unpacked weights stay in the first-level cache while all rows pass.
-pub(super) const PANEL: usize = 512;
 /// Rows whose sums a task keeps at hand.
-pub(super) const ROW_CHUNK: usize = 256;
+const ROW_CHUNK: usize = 256;
 
 pub(super) fn multiply(job: &Job, out: &Output, level: Level) {
     let packed = job.packed;

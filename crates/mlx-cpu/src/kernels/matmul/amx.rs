@@ -3,8 +3,7 @@
 
 use super::{
     Job, Output, Task,
-    affine::PANEL,
-    group::{Shape, Unpack, for_kind},
+    group::{PANEL, Shape, Unpack, for_kind},
     quantize::{BAND, Quantized, Tile, join},
 };
 use crate::kernels::{

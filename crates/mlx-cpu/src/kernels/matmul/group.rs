@@ -1,8 +1,9 @@
 //! A group of packed weights: the scales and biases of 16 outputs, then their integers, whatever the format of either.
 
 use crate::kernels::{
+    float::E2M1_ZERO,
     level::Kernel,
-    pack::{E2M1_ZERO, Float, Format, Micro, Packed},
+    pack::{Float, Format, Micro, Packed},
     simd::{LANES, Simd, kind},
 };
 
@@ -15,6 +16,9 @@ pub(super) const E8M0: u8 = 3;
 pub(super) const E4M3: u8 = 4;
 /// Whichever [`Shape::numbers`] says: for what is rare, to compile less.
 pub(super) const ANY: u8 = 5;
+
+/// Inputs whose unpacked weights stay in the first-level cache while all rows pass.
+pub(super) const PANEL: usize = 512;
 
 /// What a kernel needs to know of the groups it goes through.
 #[derive(Clone, Copy)]

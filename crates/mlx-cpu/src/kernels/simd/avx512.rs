@@ -3,7 +3,7 @@
 use std::arch::x86_64::*;
 
 use super::{Dot32, E4M3_BITS, Kernel, Simd, kind};
-use crate::kernels::pack::E2M1;
+use crate::kernels::float::E2M1;
 
 /// Proof that the processor has AVX-512 F, BW, VL and VNNI, and AVX2 with FMA and F16C.
 #[derive(Clone, Copy)]

@@ -1,7 +1,7 @@
 //! The level every processor has: loops over arrays that the compiler vectorises.
 
 use super::{Dot32, Kernel, LANES, Simd, kind};
-use crate::kernels::{float, pack};
+use crate::kernels::float;
 
 /// The token of the portable level.
 #[derive(Clone, Copy)]
@@ -161,12 +161,12 @@ impl Simd for Portable {
     #[inline(always)]
     unsafe fn load_e8m0(self, from: *const u8) -> V<f32> {
         // SAFETY: the caller promises 16 bytes.
-        lanes(|i| pack::e8m0(unsafe { *from.add(i) }))
+        lanes(|i| float::e8m0(unsafe { *from.add(i) }))
     }
     #[inline(always)]
     unsafe fn load_e4m3(self, from: *const u8) -> V<f32> {
         // SAFETY: the caller promises 16 bytes.
-        lanes(|i| pack::e4m3(unsafe { *from.add(i) }))
+        lanes(|i| float::e4m3(unsafe { *from.add(i) }))
     }
     #[inline(always)]
     unsafe fn unpack<const KIND: u8>(self, from: *const u8, to: *mut u8) {
@@ -265,7 +265,7 @@ unsafe fn quad_of<const KIND: u8>(weights: *const u8, quad: usize) -> [u8; 64] {
         kind::THREE => joined(plane(0, 2), plane(2, 1), 2),
         kind::FIVE => joined(plane(0, 4), plane(4, 1), 4),
         kind::SIX => joined(plane(0, 4), plane(4, 2), 4),
-        kind::E2M1 | kind::E2M1_16 => plane(0, 4).map(|code| pack::E2M1[usize::from(code)]),
+        kind::E2M1 | kind::E2M1_16 => plane(0, 4).map(|code| float::E2M1[usize::from(code)]),
         _ => line(quad),
     }
 }

@@ -3,7 +3,7 @@
 use std::arch::x86_64::*;
 
 use super::super::{Dot32, kind};
-use crate::kernels::pack::E2M1;
+use crate::kernels::float::E2M1;
 
 /// # Safety
 /// As [`dot_small`].

@@ -4,7 +4,7 @@ use std::arch::{aarch64::*, asm};
 
 use super::I8MM;
 use crate::kernels::{
-    pack::E2M1,
+    float::E2M1,
     simd::{Dot32, kind},
 };
 
