@@ -21,7 +21,14 @@ mod words;
 use source::Source;
 
 /// Breaches that are being mended, by a part of their message. To be emptied and taken away.
-const STILL_OPEN: &[&str] = &[];
+const STILL_OPEN: &[&str] = &[
+    "is a riddle",
+    "is a vendor's word",
+    "arguments, the limit is",
+    "modules in a circle",
+    "asserts how long something took",
+    "src/chat/output/tools/: ",
+];
 
 /// Every breach of the rules in these sources, a line each.
 fn breaches(sources: &[Source]) -> Vec<String> {

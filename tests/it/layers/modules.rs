@@ -12,8 +12,7 @@ use super::{
 const DEPTH: usize = 8;
 
 /// Words that an item's name stands behind.
-const ITEMS: &[&str] =
-    &["fn", "struct", "enum", "trait", "type", "const", "static", "union", "macro_rules!"];
+const ITEMS: &[&str] = &["fn", "struct", "enum", "trait", "type", "const", "static", "union", "macro_rules!"];
 
 /// A path of module names below the crate's root.
 pub type Module = Vec<String>;

@@ -85,13 +85,20 @@ fn words() {
 fn sizes() {
     check(&[("src/hub/a.rs", &"\n".repeat(600))], "the limit is 500");
     check(&[("src/mlx/models/a.rs", &"\n".repeat(250))], "the limit is 200");
-    for head in ["fn f()", "pub(in crate::hub) fn f()", "const fn f()", "extern \"C\" fn f()", "pub async fn f<T>() -> T"]
+    for head in
+        ["fn f()", "pub(in crate::hub) fn f()", "const fn f()", "extern \"C\" fn f()", "pub async fn f<T>() -> T"]
     {
         let text = format!("    {head}\n    where\n    {{\n{}    }}\n", "        a();\n".repeat(120));
         check(&[("src/hub/a.rs", &text)], "f has 124 lines, the limit is 100");
     }
-    check(&[("src/hub/a.rs", "fn f(a: u8, b: u8, (c, d): (u8, u8), e: Vec<(u8, u8)>, g: u8) {}")], "f takes 5 arguments");
-    check(&[("commands/a.rs", "fn f<F: Fn(u8) -> u8>(&self, a: u8, b: u8, c: u8, d: u8, f: F) {}")], "takes 5 arguments");
+    check(
+        &[("src/hub/a.rs", "fn f(a: u8, b: u8, (c, d): (u8, u8), e: Vec<(u8, u8)>, g: u8) {}")],
+        "f takes 5 arguments",
+    );
+    check(
+        &[("commands/a.rs", "fn f<F: Fn(u8) -> u8>(&self, a: u8, b: u8, c: u8, d: u8, f: F) {}")],
+        "takes 5 arguments",
+    );
     clean(&[("src/hub/a.rs", "fn f(&self, a: u8, b: impl Fn(u8, u8) -> u8, c: HashMap<u8, u8>, d: [u8; 3],) {}")]);
     clean(&[("crates/a/src/a.rs", "fn f(a: u8, b: u8, c: u8, d: u8, e: u8) {}")]);
     let bare = breaches(&source::from_texts(vec![("src/hub/a.rs".into(), "use x;".into())]));
@@ -103,7 +110,10 @@ fn wall_time() {
     let test = "tests/it/a.rs";
     check(&[(test, "fn f() { assert!(t.elapsed() < Duration::from_secs(1), \"too slow\"); }")], "asserts how long");
     check(&[(test, "fn f() { let took = t.elapsed();\nassert!(took.as_secs() < 60); }")], "a.rs:3: asserts how long");
-    check(&[("src/hub/a.rs", "#[cfg(test)]\nmod tests { fn f() { assert_eq!(1, t.elapsed().as_secs()); } }")], "asserts");
+    check(
+        &[("src/hub/a.rs", "#[cfg(test)]\nmod tests { fn f() { assert_eq!(1, t.elapsed().as_secs()); } }")],
+        "asserts",
+    );
     clean(&[(test, "fn f() { assert!(Instant::now() < deadline, \"waited in vain\"); }")]);
     clean(&[(test, "fn f() { assert!(ok, \"not there after {:?}\", t.elapsed()); }")]);
 }

@@ -71,12 +71,16 @@ pub fn words(source: &Source) -> Vec<String> {
     }
     if source.path.starts_with("src/") && !is_in(VENDOR_PLACES) {
         let named = VENDORS.iter().filter(|word| has(&source.product.strings, word));
-        found.extend(named.map(|word| format!("{}: \"{word}\" is a vendor's word and belongs to protocol", source.path)));
+        found.extend(
+            named.map(|word| format!("{}: \"{word}\" is a vendor's word and belongs to protocol", source.path)),
+        );
     }
     if is_in(RIDDLE_PLACES) {
-        found.extend(riddles(&source.product.code).into_iter().map(|word| {
-            format!("{}: the name `{word}` is a riddle; DESIGN.md has a plain word", source.path)
-        }));
+        found.extend(
+            riddles(&source.product.code)
+                .into_iter()
+                .map(|word| format!("{}: the name `{word}` is a riddle; DESIGN.md has a plain word", source.path)),
+        );
     }
     found
 }
