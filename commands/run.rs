@@ -7,7 +7,7 @@ use std::{
 };
 
 use mettle::{
-    chat::{Cut, Event, Message, Model, Reason, Request, Role, ToolCall},
+    chat::{Event, Message, Model, Phase, Reason, Request, Role, ToolCall},
     engine::Limits,
     protocol::{Call, Usage, Whole, openai},
 };
@@ -170,8 +170,8 @@ impl Chat {
         page.end()?;
         self.report(whole.usage, started, first);
         match &reason {
-            Reason::Length(cut) => eprintln!("(cut: {} reached the limit of tokens)", what(*cut)),
-            Reason::Loop(cut) => eprintln!("(stopped: {} repeated itself without end)", what(*cut)),
+            Reason::Length(phase) => eprintln!("(cut: {} reached the limit of tokens)", what(*phase)),
+            Reason::Loop(phase) => eprintln!("(stopped: {} repeated itself without end)", what(*phase)),
             _ => {}
         }
         self.request.messages.push(remembered(whole));
@@ -208,10 +208,10 @@ fn remembered(whole: Whole) -> Message {
     }
 }
 
-fn what(cut: Cut) -> &'static str {
-    match cut {
-        Cut::Reasoning => "the thought",
-        Cut::Text => "the answer",
-        Cut::ToolCall => "the tool call",
+fn what(phase: Phase) -> &'static str {
+    match phase {
+        Phase::Reasoning => "the thought",
+        Phase::Text => "the answer",
+        Phase::ToolCall => "the tool call",
     }
 }

@@ -8,7 +8,7 @@ use std::sync::LazyLock;
 use serde_json::{Map, Value, json};
 
 use crate::{
-    chat::{Cut, Dialect, Event, Piece, Splitter, Tool, ToolEvent},
+    chat::{Phase, Dialect, Event, Piece, Splitter, Tool, ToolEvent},
     promises,
 };
 
@@ -24,7 +24,7 @@ pub static TOOLS: LazyLock<Vec<Tool>> = LazyLock::new(tools);
 /// How an answer is read.
 pub struct Case {
     pub dialect: &'static Dialect,
-    starts: Cut,
+    starts: Phase,
     /// The model ended the answer itself.
     pub complete: bool,
     declares_tools: bool,
@@ -61,7 +61,7 @@ impl Case {
         let flag = |bit: u8| flags & (1 << bit) != 0;
         Some(Case {
             dialect: dialects[usize::from(*dialect) % dialects.len()],
-            starts: if flag(0) { Cut::Reasoning } else { Cut::Text },
+            starts: if flag(0) { Phase::Reasoning } else { Phase::Text },
             complete: flag(1),
             declares_tools: !flag(2),
             share: usize::from(*share),
@@ -104,7 +104,7 @@ impl Case {
     /// Another answer in the same dialect, which the model has ended.
     pub fn read_text(&self, text: &str) -> Vec<Part> {
         let pieces = vec![Owned::Text(text.to_owned())];
-        let other = Case { starts: Cut::Text, complete: true, declares_tools: true, pieces, ..*self };
+        let other = Case { starts: Phase::Text, complete: true, declares_tools: true, pieces, ..*self };
         other.read(&other.pieces)
     }
 
@@ -114,7 +114,7 @@ impl Case {
     }
 
     pub fn begins_thinking(&self) -> bool {
-        self.starts == Cut::Reasoning
+        self.starts == Phase::Reasoning
     }
 
     pub fn has_special_tokens(&self) -> bool {

@@ -11,7 +11,7 @@ use std::{
 use tokio::sync::mpsc::UnboundedReceiver;
 
 use super::{
-    Cut, Decoder, Event, Finished, Logprob, Piece, Reason, Splitter, Tokenizer, ToolEvent, logprobs,
+    Decoder, Event, Finished, Logprob, Phase, Piece, Reason, Splitter, Tokenizer, ToolEvent, logprobs,
     output::{loops::Loops, stop::StopStrings},
 };
 use crate::engine::{Drawn, Finish, Step};
@@ -137,7 +137,7 @@ impl Answer {
     fn token(&mut self, drawn: Drawn) {
         let before = self.reader.splitter.phase();
         self.completion_tokens += 1;
-        self.reasoning_tokens += usize::from(before == Cut::Reasoning);
+        self.reasoning_tokens += usize::from(before == Phase::Reasoning);
         if let Some(logprob) = self.reader.logprob(&drawn) {
             self.tell(Event::Logprob(logprob));
         }
@@ -145,7 +145,7 @@ impl Answer {
         if self.hear(events) {
             return;
         }
-        let patience = if before == Cut::ToolCall { CALL_PATIENCE } else { 1 };
+        let patience = if before == Phase::ToolCall { CALL_PATIENCE } else { 1 };
         if self.reader.loops.as_mut().is_some_and(|loops| loops.push(drawn.id, patience)) {
             self.stop_loop();
         }
@@ -154,7 +154,7 @@ impl Answer {
     /// The model repeats itself without end. Calls that it has made stand; what it began of another is dropped.
     fn stop_loop(&mut self) {
         let phase = self.reader.splitter.phase();
-        if phase == Cut::Text && self.reader.splitter.calls() > 0 {
+        if phase == Phase::Text && self.reader.splitter.calls() > 0 {
             return self.finish(Reason::ToolCalls);
         }
         let rest = self.reader.finish(false);
@@ -168,14 +168,14 @@ impl Answer {
         let before = self.reader.splitter.phase();
         let rest = self.reader.finish(finish == Finish::Stop);
         // What ends without a mark ends where it was; a call may show only now.
-        let phase = if before == Cut::Reasoning { before } else { self.reader.splitter.phase() };
+        let phase = if before == Phase::Reasoning { before } else { self.reader.splitter.phase() };
         if self.hear(rest) {
             return;
         }
         self.flush();
         self.finish(match finish {
             // A call that the model itself did not bring to its end is as incomplete as one that was cut.
-            Finish::Stop if phase == Cut::ToolCall => Reason::Length(phase),
+            Finish::Stop if phase == Phase::ToolCall => Reason::Length(phase),
             Finish::Stop if self.reader.splitter.calls() > 0 => Reason::ToolCalls,
             Finish::Stop => Reason::Stop,
             Finish::Length => Reason::Length(phase),

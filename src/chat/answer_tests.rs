@@ -16,7 +16,7 @@ fn answer_to(stop: &[&str], tools: &[Tool], parallel_calls: bool) -> (UnboundedS
     let reader = Reader {
         tokenizer: Arc::new(load(byte_level("smollm"))),
         decoder: Decoder::default(),
-        splitter: Splitter::new(dialect, tools, Cut::Text, [], 7),
+        splitter: Splitter::new(dialect, tools, Phase::Text, [], 7),
         stop: StopStrings::new(&stop),
         loops: Some(Loops::new()),
         parallel_calls,
@@ -76,8 +76,8 @@ fn check(stop: &[&str], bytes: &[u8], finish: Finish, expected: (&str, Reason, u
 #[test]
 fn answers() {
     check(&[], "grüß".as_bytes(), Finish::Stop, ("grüß", Reason::Stop, 6));
-    check(&[], b"", Finish::Length, ("", Reason::Length(Cut::Text), 0));
-    check(&[], b"a\xe2\x82", Finish::Length, ("a\u{fffd}", Reason::Length(Cut::Text), 3));
+    check(&[], b"", Finish::Length, ("", Reason::Length(Phase::Text), 0));
+    check(&[], b"a\xe2\x82", Finish::Length, ("a\u{fffd}", Reason::Length(Phase::Text), 3));
     check(&["###"], b"a##", Finish::Stop, ("a##", Reason::Stop, 3));
     check(&["ü"], "grüß".as_bytes(), Finish::Length, ("gr", Reason::StopString("ü".into()), 4));
     check(&["\u{fffd}"], b"a\xe2", Finish::Length, ("a", Reason::StopString("\u{fffd}".into()), 2));
@@ -182,7 +182,7 @@ fn calls_end_an_answer_with_their_reason() {
     // Cut in the middle of the value.
     let (_, text, calls, finished) = said(&[], true, &CALL.as_bytes()[..50], Finish::Length);
     assert_eq!((text.as_str(), &calls[0].1[..8], calls[0].2), ("", "{\"x\":\"st", false));
-    assert_eq!(finished.reason, Reason::Length(Cut::ToolCall));
+    assert_eq!(finished.reason, Reason::Length(Phase::ToolCall));
 }
 
 #[test]
@@ -197,19 +197,19 @@ fn stop_strings_see_the_answer_only() {
 
 #[test]
 fn a_cut_says_where() {
-    assert_eq!(said(&[], true, b"<think>hm", Finish::Length).3.reason, Reason::Length(Cut::Reasoning));
-    assert_eq!(said(&[], true, b"<think>hm</think>so", Finish::Length).3.reason, Reason::Length(Cut::Text));
+    assert_eq!(said(&[], true, b"<think>hm", Finish::Length).3.reason, Reason::Length(Phase::Reasoning));
+    assert_eq!(said(&[], true, b"<think>hm</think>so", Finish::Length).3.reason, Reason::Length(Phase::Text));
 }
 
 #[test]
 fn a_loop_is_stopped_and_marked() {
     let (_, text, _, finished) = said(&[], true, &b"ha ".repeat(1000), Finish::Stop);
-    assert_eq!((text.len(), finished.reason), (403, Reason::Loop(Cut::Text)));
+    assert_eq!((text.len(), finished.reason), (403, Reason::Loop(Phase::Text)));
     let calls = "<tool_call>{\"name\": \"f\"}</tool_call>".repeat(100);
     let (_, text, calls, finished) = said(&[], true, calls.as_bytes(), Finish::Stop);
     assert_eq!((text.as_str(), calls.iter().all(|call| call.2), finished.reason), ("", true, Reason::ToolCalls));
     let thought = [b"<think>".to_vec(), b"ha ".repeat(1000)].concat();
-    assert_eq!(said(&[], true, &thought, Finish::Stop).3.reason, Reason::Loop(Cut::Reasoning));
+    assert_eq!(said(&[], true, &thought, Finish::Stop).3.reason, Reason::Loop(Phase::Reasoning));
 }
 
 /// Two answers in one thread, piece by piece: what one has read says nothing about the other.

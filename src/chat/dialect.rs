@@ -1,7 +1,7 @@
 //! What a family of models writes: its thoughts, its calls, its quirks. Data, chosen by what the model says of itself.
 
 use super::{
-    Cut,
+    Phase,
     output::{
         splitter::{Answer, Program},
         tools::Format,
@@ -70,13 +70,13 @@ impl CallIds {
 impl Dialect {
     /// What the end of this prompt has begun already: a thought where it ends with the mark that opens one, or where
     /// models of this dialect think unasked and it does not end with the mark that closes one.
-    pub fn starts_in(&self, prompt: &str) -> Cut {
-        let Some(tags) = &self.reasoning else { return Cut::Text };
+    pub fn starts_in(&self, prompt: &str) -> Phase {
+        let Some(tags) = &self.reasoning else { return Phase::Text };
         let end = prompt.trim_end();
         let ends_with = |marks: &[&str]| marks.iter().any(|mark| end.ends_with(mark));
         match ends_with(tags.open) || tags.always && !ends_with(tags.close) {
-            true => Cut::Reasoning,
-            false => Cut::Text,
+            true => Phase::Reasoning,
+            false => Phase::Text,
         }
     }
 

@@ -68,19 +68,22 @@ pub enum Reason {
     /// The model ended it with calls of tools.
     ToolCalls,
     /// `max_tokens` or the context is used up, inside this.
-    Length(Cut),
+    Length(Phase),
     /// The model repeated itself without end and was stopped.
-    Loop(Cut),
+    Loop(Phase),
     /// Our fault; the text says what happened.
     Failed(String),
     /// The server is closing.
     Closing,
 }
 
-/// What an answer was in the middle of when it was cut.
+/// What an answer is in the middle of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Cut {
+pub enum Phase {
+    /// What the model thinks before it answers.
     Reasoning,
+    /// The answer itself.
     Text,
+    /// A call of a tool.
     ToolCall,
 }

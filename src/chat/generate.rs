@@ -5,7 +5,7 @@ use std::{borrow::Cow, sync::Arc};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 use super::{
-    Answers, Cut, DIALECTS, Decoder, Dialect, Error, Message, Overrides, Request, Role, Splitter, Template, Thinking,
+    Answers, DIALECTS, Decoder, Dialect, Error, Message, Overrides, Phase, Request, Role, Splitter, Template, Thinking,
     Tokenizer,
     answer::{Answer, Reader},
     constraint::{
@@ -38,7 +38,7 @@ pub struct Prompt {
     /// At least one, and fewer than the context holds.
     pub tokens: Vec<u32>,
     /// What the prompt's end has begun: a thought, or the answer.
-    pub starts: Cut,
+    pub starts: Phase,
     /// Whether the prompt's end has closed a thought, so that the answer will have none.
     pub ends_thought: bool,
     /// Whether the prompt's end has begun the answer's text, where that is a message of its own.
@@ -142,7 +142,7 @@ impl Model {
         let ends_thought = self.dialect.ends_thought(&rendered.text);
         let starts = match request.messages.last().filter(|_| request.continue_final) {
             // The thought that the last message has begun goes on.
-            Some(last) if self.dialect.leaves_open(&last.content) => Cut::Reasoning,
+            Some(last) if self.dialect.leaves_open(&last.content) => Phase::Reasoning,
             _ => self.dialect.starts_in(&rendered.text),
         };
         let begins_text = request.continue_final
@@ -179,7 +179,7 @@ impl Model {
         Ok(steps)
     }
 
-    fn reader(&self, request: &Request, starts: Cut, index: usize) -> Reader {
+    fn reader(&self, request: &Request, starts: Phase, index: usize) -> Reader {
         let names = self.tokenizer.special_names().map(str::to_owned);
         let ids = seed(sampling::random_seed(), index);
         Reader {

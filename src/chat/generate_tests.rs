@@ -52,7 +52,7 @@ fn a_model_answers() {
     assert_eq!(model.prompt(&ask("hi")).unwrap().tokens, [3 + 104, 3 + 105]);
     assert_eq!(answer(&model, &ask("hi")), (2, "Hé!".into(), Reason::Stop, 4));
     let short = Request { max_tokens: Some(2), ..ask("hi") };
-    assert_eq!(answer(&model, &short), (2, "H\u{fffd}".into(), Reason::Length(Cut::Text), 2));
+    assert_eq!(answer(&model, &short), (2, "H\u{fffd}".into(), Reason::Length(Phase::Text), 2));
     let stopped = Request { stop: vec!["é".into()], ..ask("hi") };
     assert_eq!(answer(&model, &stopped), (2, "H".into(), Reason::StopString("é".into()), 3));
 }
@@ -61,7 +61,7 @@ fn a_model_answers() {
 fn an_answer_is_cut_to_what_the_context_leaves() {
     let (model, _) = model(Some(TEMPLATE), Limits::default());
     let request = Request { max_tokens: Some(1000), ..ask(&"x".repeat(30)) };
-    assert_eq!(answer(&model, &request), (30, "H\u{fffd}".into(), Reason::Length(Cut::Text), 2));
+    assert_eq!(answer(&model, &request), (30, "H\u{fffd}".into(), Reason::Length(Phase::Text), 2));
 }
 
 #[test]
@@ -131,7 +131,7 @@ fn an_answer_is_what_its_format_says() {
         assert_eq!(told, []);
         (text, reason)
     };
-    assert_eq!(says(Format::Text), ("a".repeat(14), Reason::Length(Cut::Text)));
+    assert_eq!(says(Format::Text), ("a".repeat(14), Reason::Length(Phase::Text)));
     assert_eq!(says(Format::Regex("b|a{5}".into())), ("aaaaa".into(), Reason::Stop));
     assert_eq!(says(Format::Choice(vec!["no".into(), "yes".into()])), ("no".into(), Reason::Stop));
     let schema = serde_json::json!({"type": "object", "properties": {"x": {"enum": ["b", 7]}}, "required": ["x"], "additionalProperties": false});
@@ -389,9 +389,9 @@ fn a_thought_that_was_begun_goes_on() {
         let messages = vec![Message::new(Role::User, "hi"), Message::new(Role::Assistant, content)];
         model.prompt(&Request { messages, continue_final: true, ..Request::default() }).unwrap().starts
     };
-    assert_eq!(starts("<think>so far"), Cut::Reasoning);
-    assert_eq!(starts("<think>so</think>It is"), Cut::Text);
-    assert_eq!(starts("It is"), Cut::Text);
+    assert_eq!(starts("<think>so far"), Phase::Reasoning);
+    assert_eq!(starts("<think>so</think>It is"), Phase::Text);
+    assert_eq!(starts("It is"), Phase::Text);
 }
 
 /// What a server is told of thoughts is for requests that say nothing of it.
@@ -406,7 +406,7 @@ fn a_model_thinks_as_it_is_told() {
     assert_eq!(thinks(Thinking::default()), on);
     let off = Thinking { enabled: Some(false), ..Thinking::default() };
     assert_eq!(thinks(off.clone()), off);
-    assert_eq!(model.prompt(&model.with_thinking(&ask("hi"))).unwrap().starts, Cut::Reasoning);
+    assert_eq!(model.prompt(&model.with_thinking(&ask("hi"))).unwrap().starts, Phase::Reasoning);
     model.template = Some(Template::new(TEMPLATE.to_owned(), None, None).unwrap());
     assert!(matches!(model.think(on), Err(Error::Request { field: "enable_thinking", .. })));
 }

@@ -22,7 +22,7 @@ mod schema;
 pub use answer::Answers;
 pub use dialect::{DIALECTS, Dialect, Names, Tags, Turns};
 pub use error::Error;
-pub use event::{Cut, Event, Finished, Logprob, Reason, TokenLogprob, ToolEvent};
+pub use event::{Event, Finished, Logprob, Phase, Reason, TokenLogprob, ToolEvent};
 pub use generate::{Model, Prompt};
 pub use load::LoadError;
 pub use output::splitter::{Piece, Splitter};

@@ -5,7 +5,7 @@ use serde_json::json;
 
 use super::grammar::{self, AnswerGuide, Grammar, Thinking};
 use crate::chat::{
-    Cut, Error, Format, Model, Prompt, Request, Tool, ToolChoice,
+    Error, Format, Model, Phase, Prompt, Request, Tool, ToolChoice,
     dialect::Turns,
     output::tools::{self, Rules},
 };
@@ -221,7 +221,7 @@ fn thinking(
     else {
         return no_thoughts(request).map(|()| (text(request, prompt, model, source), None));
     };
-    let begun = prompt.starts == Cut::Reasoning;
+    let begun = prompt.starts == Phase::Reasoning;
     let budget = match request.thinking.enabled {
         // The template has no switch for it: the thought ends at once.
         Some(false) if begun => Some(0),
@@ -271,7 +271,7 @@ fn text(request: &Request, prompt: &Prompt, model: &Model, source: &Source) -> S
 fn thinks(prompt: &Prompt, model: &Model) -> bool {
     let marks = model.dialect().reasoning.iter().flat_map(|tags| tags.open.first());
     let mentions = |mark: &&str| model.template().is_some_and(|template| template.mentions(mark));
-    prompt.starts == Cut::Reasoning || marks.into_iter().any(mentions)
+    prompt.starts == Phase::Reasoning || marks.into_iter().any(mentions)
 }
 
 /// Refuses wishes about thoughts that a model without any cannot fulfil.

@@ -3,7 +3,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::chat::{Cut, Event, ToolEvent, dialect::CallIds};
+use crate::chat::{Event, Phase, ToolEvent, dialect::CallIds};
 
 /// The events found so far. Clones say into the same list.
 #[derive(Debug, Clone)]
@@ -12,7 +12,7 @@ pub struct Output(Arc<Mutex<State>>);
 #[derive(Debug)]
 struct State {
     events: Vec<Event>,
-    phase: Cut,
+    phase: Phase,
     /// White space that is text if text follows, and markup if a call or a thought does.
     spaces: String,
     /// Whether a mark that says nothing stands in `spaces`.
@@ -45,13 +45,13 @@ struct Line {
 
 impl Output {
     /// Nothing said yet. `ids` should be random.
-    pub fn new(phase: Cut, ids: u64, call_ids: CallIds) -> Output {
+    pub fn new(phase: Phase, ids: u64, call_ids: CallIds) -> Output {
         let state = State {
             events: Vec::new(),
             phase,
             spaces: String::new(),
             dropped: false,
-            set_off: phase == Cut::Reasoning,
+            set_off: phase == Phase::Reasoning,
             said: false,
             interrupted: false,
             answered: false,
@@ -74,13 +74,13 @@ impl Output {
     }
 
     /// What the answer is in the middle of.
-    pub fn phase(&self) -> Cut {
+    pub fn phase(&self) -> Phase {
         let state = self.lock();
-        if state.open_call { Cut::ToolCall } else { state.phase }
+        if state.open_call { Phase::ToolCall } else { state.phase }
     }
 
     /// A thought or an answer begins.
-    pub fn enter(&self, phase: Cut) {
+    pub fn enter(&self, phase: Phase) {
         let mut state = self.lock();
         state.phase = phase;
         (state.set_off, state.said, state.interrupted) = (true, false, false);
@@ -135,7 +135,7 @@ impl Output {
     pub fn finish(&self) {
         let mut state = self.lock();
         let held = std::mem::take(&mut state.spaces);
-        let text = state.phase == Cut::Text && (state.said || !state.set_off) && !state.dropped && !state.interrupted;
+        let text = state.phase == Phase::Text && (state.said || !state.set_off) && !state.dropped && !state.interrupted;
         if text && !held.is_empty() {
             state.emit(held);
         }
@@ -144,7 +144,7 @@ impl Output {
     /// A call begins. Of the white space on both sides of calls between two texts, the first there is is text.
     pub(in crate::chat) fn begin_call(&self, name: &str, id: Option<String>) {
         let mut state = self.lock();
-        state.interrupted |= state.phase == Cut::Text && state.said;
+        state.interrupted |= state.phase == Phase::Text && state.said;
         if !state.interrupted {
             state.spaces.clear();
         }
@@ -185,11 +185,11 @@ impl State {
     fn emit(&mut self, text: String) {
         self.line.push(&text);
         match self.phase {
-            Cut::Reasoning => match self.events.last_mut() {
+            Phase::Reasoning => match self.events.last_mut() {
                 Some(Event::Reasoning(last)) => last.push_str(&text),
                 _ => self.events.push(Event::Reasoning(text)),
             },
-            Cut::Text | Cut::ToolCall => {
+            Phase::Text | Phase::ToolCall => {
                 self.answered = true;
                 match self.events.last_mut() {
                     Some(Event::Text(last)) => last.push_str(&text),

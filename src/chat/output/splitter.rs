@@ -9,7 +9,7 @@ use super::{
     tools::{Calls, Format, Region},
 };
 use crate::chat::{
-    Cut, Event, Tool,
+    Event, Phase, Tool,
     dialect::{Dialect, Tags},
 };
 
@@ -70,7 +70,7 @@ impl Splitter {
     pub fn new(
         dialect: &'static Dialect,
         tools: &[Tool],
-        starts: Cut,
+        starts: Phase,
         special_marks: impl IntoIterator<Item = String>,
         ids: u64,
     ) -> Splitter {
@@ -111,7 +111,7 @@ impl Splitter {
     }
 
     /// What the answer is in the middle of.
-    pub fn phase(&self) -> Cut {
+    pub fn phase(&self) -> Phase {
         self.output.phase()
     }
 
@@ -176,7 +176,7 @@ impl Answer {
     pub fn by_marks(self) -> Program {
         Box::pin(async move {
             let ended = match self.output.phase() {
-                Cut::Reasoning => self.thought().await,
+                Phase::Reasoning => self.thought().await,
                 _ => Ended::Thought,
             };
             self.bare_call().await;
@@ -191,11 +191,11 @@ impl Answer {
     }
 
     /// One passage, which is a thought or text as this phase says, to the mark that ends it.
-    pub(in crate::chat) async fn passage(&self, phase: Cut) {
+    pub(in crate::chat) async fn passage(&self, phase: Phase) {
         let mut ended = Ended::Thought;
         loop {
             self.output.enter(phase);
-            if phase == Cut::Reasoning {
+            if phase == Phase::Reasoning {
                 ended = self.thought().await;
             }
             match ended {
@@ -210,7 +210,7 @@ impl Answer {
     /// The answer's text, and the calls and thoughts in it, to its end or the passage's. `thought` is what ended the
     /// thought before it.
     async fn text(&self, thought: Ended) {
-        let marks = self.marks(Cut::Text);
+        let marks = self.marks(Phase::Text);
         let texts: Vec<&str> = marks.iter().map(|(text, _)| *text).collect();
         // Whether nothing but space was said since a mark that is code: then the next mark is as well.
         let mut quoted = false;
@@ -224,7 +224,7 @@ impl Answer {
             match marks[found].1 {
                 // Only an answer that has not begun can still turn into a thought.
                 Mark::OpenThought if self.output.is_blank() || self.thinks_again() => {
-                    self.output.enter(Cut::Reasoning);
+                    self.output.enter(Phase::Reasoning);
                     match self.thought().await {
                         Ended::Passage => return,
                         ended => unclosed = ended == Ended::Call,
@@ -236,7 +236,7 @@ impl Answer {
                     unclosed = false;
                     self.output.drop_mark();
                 }
-                Mark::CloseThought if self.output.is_blank() || self.thinks_again() => self.output.enter(Cut::Text),
+                Mark::CloseThought if self.output.is_blank() || self.thinks_again() => self.output.enter(Phase::Text),
                 Mark::Dropped => self.output.drop_mark(),
                 Mark::End => return,
                 Mark::OpenThought | Mark::CloseThought => self.output.say(text),
@@ -256,7 +256,7 @@ impl Answer {
     /// A thought, to the end of its mark.
     async fn thought(&self) -> Ended {
         let mut ended = Ended::Thought;
-        let marks = self.marks(Cut::Reasoning);
+        let marks = self.marks(Phase::Reasoning);
         let texts: Vec<&str> = marks.iter().map(|(text, _)| *text).collect();
         while let Some(found) = self.input.until(&texts, |text| self.output.say(text)).await {
             let text = texts[found];
@@ -281,7 +281,7 @@ impl Answer {
                 }
             }
         }
-        self.output.enter(Cut::Text);
+        self.output.enter(Phase::Text);
         ended
     }
 
@@ -290,17 +290,17 @@ impl Answer {
     }
 
     /// The marks that count in this phase.
-    fn marks(&self, phase: Cut) -> Vec<(&'static str, Mark)> {
+    fn marks(&self, phase: Phase) -> Vec<(&'static str, Mark)> {
         let mut marks = Vec::new();
         let drops = self.style.drops.iter().map(|text| (*text, Mark::Dropped));
         // What says nothing in the text may still end a thought.
-        marks.extend(drops.clone().filter(|_| phase == Cut::Text));
+        marks.extend(drops.clone().filter(|_| phase == Phase::Text));
         if let Some(Tags { open, close, .. }) = &self.dialect.reasoning {
             marks.extend(open.iter().map(|text| (*text, Mark::OpenThought)));
             marks.extend(close.iter().map(|text| (*text, Mark::CloseThought)));
         }
         let in_thoughts = self.dialect.reasoning.as_ref().is_some_and(|tags| tags.calls_inside);
-        if self.calls.any() && (phase == Cut::Text || in_thoughts) {
+        if self.calls.any() && (phase == Phase::Text || in_thoughts) {
             for format in self.dialect.tools {
                 marks.extend(format.opens.iter().map(|text| (*text, Mark::Call)));
             }

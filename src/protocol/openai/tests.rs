@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::{chat::Request, error, models};
 use crate::{
-    chat::{Cut, Event, Finished, Message, Overrides, Reason, Role},
+    chat::{Event, Finished, Message, Overrides, Phase, Reason, Role},
     protocol::{Kind, Refusal, Reply, Usage, Whole},
 };
 
@@ -250,7 +250,8 @@ fn parsed(frames: &[String]) -> Vec<Value> {
 
 #[test]
 fn a_stream() {
-    let frames = frames(json!({"stream": true, "stream_options": {"include_usage": true}}), Reason::Length(Cut::Text));
+    let frames =
+        frames(json!({"stream": true, "stream_options": {"include_usage": true}}), Reason::Length(Phase::Text));
     assert_eq!(frames.last().map(String::as_str), Some("[DONE]"));
     let chunks = parsed(&frames[..frames.len() - 1]);
     let choice = |delta: Value, reason: Value| {

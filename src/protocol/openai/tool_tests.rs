@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::chat::Request;
 use crate::{
-    chat::{Cut, Dry, Event, Finished, Format, Logprob, Reason, Thinking, TokenLogprob, ToolChoice, ToolEvent},
+    chat::{Dry, Event, Finished, Format, Logprob, Phase, Reason, Thinking, TokenLogprob, ToolChoice, ToolEvent},
     protocol::{Refusal, Reply, Whole},
 };
 
@@ -280,10 +280,10 @@ fn a_cut_is_told() {
     };
     assert_eq!(whole(Reason::Stop, &["g"]), (json!("stop"), json!({"type": "stop", "rejected_calls": ["g"]})));
     assert_eq!(
-        whole(Reason::Length(Cut::Reasoning), &[]),
+        whole(Reason::Length(Phase::Reasoning), &[]),
         (json!("length"), json!({"type": "length", "in": "reasoning"}))
     );
-    assert_eq!(whole(Reason::Loop(Cut::Text), &[]), (json!("length"), json!({"type": "loop", "in": "text"})));
+    assert_eq!(whole(Reason::Loop(Phase::Text), &[]), (json!("length"), json!({"type": "loop", "in": "text"})));
     assert_eq!(whole(Reason::StopString("x".into()), &[]), (json!("stop"), json!({"type": "stop", "stop": "x"})));
     assert_eq!(whole(Reason::Stop, &[]), (json!("stop"), Value::Null));
 }

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use crate::{
-    chat::{Cut, Logprob, Reason, TokenLogprob},
+    chat::{Logprob, Phase, Reason, TokenLogprob},
     protocol::{Kind, Refusal, Usage},
 };
 
@@ -174,7 +174,7 @@ impl Finish {
 
     fn of_reason(reason: &Reason) -> Result<Finish, Refusal> {
         let details = |kind, within, stop| Details { r#type: kind, within, stop, rejected_calls: Vec::new() };
-        let cut = |kind, cut: &Cut| details(kind, Some(within(*cut)), None);
+        let cut = |kind, phase: &Phase| details(kind, Some(within(*phase)), None);
         let (reason, details) = match reason {
             Reason::Stop => ("stop", None),
             Reason::StopString(string) => ("stop", Some(details("stop", None, Some(string.clone())))),
@@ -190,11 +190,11 @@ impl Finish {
     }
 }
 
-fn within(cut: Cut) -> &'static str {
-    match cut {
-        Cut::Reasoning => "reasoning",
-        Cut::Text => "text",
-        Cut::ToolCall => "tool_call",
+fn within(phase: Phase) -> &'static str {
+    match phase {
+        Phase::Reasoning => "reasoning",
+        Phase::Text => "text",
+        Phase::ToolCall => "tool_call",
     }
 }
 

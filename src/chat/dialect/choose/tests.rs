@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::*;
-use crate::chat::Cut;
+use crate::chat::Phase;
 
 /// Templates, the types of the models that come with them where these matter, and the dialects they speak.
 const TEMPLATES: &[(&str, &str, &str)] = &[
@@ -128,18 +128,18 @@ fn by_type_and_by_name() {
 
 #[test]
 fn starts() {
-    let check = |model_type: &str, tools: Option<&'static str>, prompt: &str, expected: Cut| {
+    let check = |model_type: &str, tools: Option<&'static str>, prompt: &str, expected: Phase| {
         let names = Names { tools, reasoning: tools };
         assert_eq!(named(model_type, "", names).dialect.starts_in(prompt), expected, "{prompt:?}");
     };
-    check("qwen3", None, "<think>\na user's\n</think><|im_start|>assistant\n", Cut::Text);
-    check("qwen3", None, "<|im_start|>assistant\n<think>\n", Cut::Reasoning);
-    check("qwen3", None, "<|im_start|>assistant\n<think>\n\n</think>\n\n", Cut::Text);
-    check("", Some("deepseek_r1"), "<｜Assistant｜>", Cut::Reasoning);
-    check("", Some("deepseek_r1"), "<｜Assistant｜><think>\n</think>", Cut::Text);
-    check("", Some("apriel"), "<|begin_assistant|>\nHere are my reasoning steps:\n", Cut::Reasoning);
-    check("", Some("cohere"), "<|CHATBOT_TOKEN|><|START_THINKING|><|END_THINKING|>", Cut::Text);
-    check("", Some("llama3"), "<|start_header_id|>assistant<|end_header_id|>\n\n", Cut::Text);
+    check("qwen3", None, "<think>\na user's\n</think><|im_start|>assistant\n", Phase::Text);
+    check("qwen3", None, "<|im_start|>assistant\n<think>\n", Phase::Reasoning);
+    check("qwen3", None, "<|im_start|>assistant\n<think>\n\n</think>\n\n", Phase::Text);
+    check("", Some("deepseek_r1"), "<｜Assistant｜>", Phase::Reasoning);
+    check("", Some("deepseek_r1"), "<｜Assistant｜><think>\n</think>", Phase::Text);
+    check("", Some("apriel"), "<|begin_assistant|>\nHere are my reasoning steps:\n", Phase::Reasoning);
+    check("", Some("cohere"), "<|CHATBOT_TOKEN|><|START_THINKING|><|END_THINKING|>", Phase::Text);
+    check("", Some("llama3"), "<|start_header_id|>assistant<|end_header_id|>\n\n", Phase::Text);
 }
 
 /// What comes first in the table is chosen first.

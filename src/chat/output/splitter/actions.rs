@@ -2,7 +2,7 @@
 //!
 //! `Thought: The button is there.\nAction: click(start_box='(100,200)')`
 
-use super::{Answer, Cut, Ended, Program};
+use super::{Answer, Ended, Phase, Program};
 
 /// What a thought begins with.
 const THOUGHTS: &[&str] = &["Thought:", "Reflection:"];
@@ -11,7 +11,7 @@ impl Answer {
     /// The program of dialects that write `Thought:` and `Action:`.
     pub fn by_actions(self) -> Program {
         Box::pin(async move {
-            let mut thinks = self.output.phase() == Cut::Reasoning;
+            let mut thinks = self.output.phase() == Phase::Reasoning;
             self.input.pin();
             self.input.skip_space().await;
             for mark in THOUGHTS {
@@ -30,9 +30,9 @@ impl Answer {
 
     /// To the line of the action.
     async fn think(&self) {
-        self.output.enter(Cut::Reasoning);
+        self.output.enter(Phase::Reasoning);
         let found = self.input.until(&["\nAction:"], |text| self.output.say(text)).await;
-        self.output.enter(Cut::Text);
+        self.output.enter(Phase::Text);
         if found.is_some() && !self.call("Action:").await {
             self.output.say("Action:");
         }

@@ -3,7 +3,7 @@
 //!
 //! `<|channel|>analysis<|message|>so<|end|><|start|>assistant<|channel|>final<|message|>Yes.<|return|>`
 
-use super::{Answer, Cut, Program, Region};
+use super::{Answer, Phase, Program, Region};
 use crate::chat::output::tools::harmony;
 
 const START: &str = "<|start|>";
@@ -29,7 +29,7 @@ impl Answer {
     pub fn by_channels(self) -> Program {
         Box::pin(async move {
             let mut next = match self.output.phase() {
-                Cut::Text if self.input.is_next(" to=").await => Some(START),
+                Phase::Text if self.input.is_next(" to=").await => Some(START),
                 _ => self.words().await,
             };
             while let Some(mark) = next {
@@ -37,7 +37,7 @@ impl Answer {
                 next = match header {
                     Some(header) => self.message_of(header).await,
                     None => {
-                        self.output.enter(Cut::Text);
+                        self.output.enter(Phase::Text);
                         self.words().await
                     }
                 };
@@ -62,7 +62,7 @@ impl Answer {
             if ENDS.contains(&part) {
                 // More than a role or a channel, and it would get lost.
                 if words.trim().contains(char::is_whitespace) {
-                    self.output.enter(Cut::Text);
+                    self.output.enter(Phase::Text);
                     self.output.say(&words);
                 }
                 return None;
@@ -73,7 +73,7 @@ impl Answer {
 
     /// A message, and what follows it up to the next mark.
     async fn message_of(&self, header: Header) -> Option<&'static str> {
-        let phase = if header.channel == "analysis" { Cut::Reasoning } else { Cut::Text };
+        let phase = if header.channel == "analysis" { Phase::Reasoning } else { Phase::Text };
         let region = Region::marked(self.input.clone(), 0, self.calls.clone());
         match header.recipient.filter(|name| region.may_call(name)) {
             Some(name) => {

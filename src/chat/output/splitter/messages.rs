@@ -1,6 +1,6 @@
 //! Answers that are several messages, each with a header that says what it is: Muse and Inkling.
 
-use super::{Answer, Calls, Cut, Ended, Program, Style};
+use super::{Answer, Calls, Ended, Phase, Program, Style};
 
 /// Bytes of a header.
 const HEADER: usize = 256;
@@ -31,8 +31,8 @@ impl Answer {
         let answer = self.styled(&messages.style);
         Box::pin(async move {
             // The prompt's end may have begun the text already.
-            if answer.output.phase() == Cut::Reasoning {
-                answer.passage(Cut::Reasoning).await;
+            if answer.output.phase() == Phase::Reasoning {
+                answer.passage(Phase::Reasoning).await;
             } else {
                 let opened = answer.opened(messages.open).await;
                 if !answer.one_message(messages).await {
@@ -46,7 +46,7 @@ impl Answer {
                 if !answer.one_message(messages).await {
                     match opened && answer.input.met_end() {
                         true => answer.input.discard(),
-                        false => answer.passage(Cut::Text).await,
+                        false => answer.passage(Phase::Text).await,
                     }
                 }
             }
@@ -84,20 +84,20 @@ impl Answer {
 
     async fn body(&self, mark: &'static str, kind: Kind, header: &str) {
         match kind {
-            Kind::Thought => self.passage(Cut::Reasoning).await,
-            Kind::ThoughtIf(recipient) if header.contains(recipient) => self.passage(Cut::Reasoning).await,
+            Kind::Thought => self.passage(Phase::Reasoning).await,
+            Kind::ThoughtIf(recipient) if header.contains(recipient) => self.passage(Phase::Reasoning).await,
             // What is said to the user is no call.
             Kind::ThoughtIf(_) if header.contains("to=user") => {
                 let calls = Calls::new(&[], self.output.clone());
-                Answer { calls, ..self.clone() }.passage(Cut::Text).await;
+                Answer { calls, ..self.clone() }.passage(Phase::Text).await;
             }
-            Kind::Text | Kind::ThoughtIf(_) => self.passage(Cut::Text).await,
+            Kind::Text | Kind::ThoughtIf(_) => self.passage(Phase::Text).await,
             Kind::Call => {
                 if !self.call(mark).await {
                     self.output.say(header);
                     self.output.say(mark);
                 }
-                self.passage(Cut::Text).await;
+                self.passage(Phase::Text).await;
             }
         }
     }

@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::{FORMATS, Format};
 use crate::chat::{
-    Cut, Dialect, Event, Piece, Splitter, Tool, ToolCall, ToolEvent,
+    Dialect, Event, Phase, Piece, Splitter, Tool, ToolCall, ToolEvent,
     dialect::{CallIds, DIALECTS, Tags},
     output::splitter::Answer,
 };
@@ -104,7 +104,8 @@ fn read(dialect: &'static Dialect, pieces: &[Piece<'_>], specials: &[String], en
 
 /// [`read`], with other tools.
 fn read_with(dialect: &'static Dialect, tools: &[Tool], pieces: &[Piece<'_>], specials: &[String], end: End) -> Whole {
-    let starts = if dialect.reasoning.as_ref().is_some_and(|tags| tags.always) { Cut::Reasoning } else { Cut::Text };
+    let starts =
+        if dialect.reasoning.as_ref().is_some_and(|tags| tags.always) { Phase::Reasoning } else { Phase::Text };
     let mut splitter = Splitter::new(dialect, tools, starts, specials.iter().cloned(), 7);
     let mut whole = Whole::default();
     for piece in pieces {
@@ -443,7 +444,7 @@ fn a_big_argument_takes_no_room() {
         };
         let envelope = &format.envelope;
         let written = format!("{}{}{}", envelope.open, (format.render)(&call, 0), envelope.close);
-        let mut splitter = Splitter::new(dialect(format), &tools(), Cut::Text, [], 7);
+        let mut splitter = Splitter::new(dialect(format), &tools(), Phase::Text, [], 7);
         let mut whole = Whole::default();
         let (mut rest, mut most) = (written.as_str(), 0);
         while !rest.is_empty() {

@@ -80,10 +80,10 @@ fn channels() {
 #[test]
 fn starts() {
     let harmony = named("harmony");
-    assert_eq!(harmony.starts_in("…<|start|>assistant"), Cut::Text);
-    assert_eq!(harmony.starts_in("…<|start|>assistant<|channel|>analysis<|message|>"), Cut::Reasoning);
-    assert_eq!(harmony.starts_in("…<|start|>assistant<|channel|>final<|message|>"), Cut::Text);
-    let mut splitter = Splitter::new(harmony, &[], Cut::Reasoning, [], 7);
+    assert_eq!(harmony.starts_in("…<|start|>assistant"), Phase::Text);
+    assert_eq!(harmony.starts_in("…<|start|>assistant<|channel|>analysis<|message|>"), Phase::Reasoning);
+    assert_eq!(harmony.starts_in("…<|start|>assistant<|channel|>final<|message|>"), Phase::Text);
+    let mut splitter = Splitter::new(harmony, &[], Phase::Reasoning, [], 7);
     let mut events = splitter.push(Piece::Text("so<|end|><|start|>assistant<|channel|>final<|message|>Yes."));
     events.extend(splitter.finish());
     assert_eq!(events, [Event::Reasoning("so".to_owned()), Event::Text("Yes.".to_owned())]);

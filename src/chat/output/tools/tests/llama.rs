@@ -56,7 +56,7 @@ fn code() {
     let parameters = json!({"type": "object", "properties": {"code": {"type": "string"}}});
     tools.push(Tool { name: "code_interpreter".to_owned(), parameters, strict: false, definition: Map::new() });
     let check = |pieces: &[Piece<'_>], arguments: &str, ended: bool| {
-        let mut splitter = Splitter::new(named("llama3"), &tools, Cut::Text, ["<|eom_id|>".to_owned()], 7);
+        let mut splitter = Splitter::new(named("llama3"), &tools, Phase::Text, ["<|eom_id|>".to_owned()], 7);
         let mut whole = Whole::default();
         pieces.iter().for_each(|piece| splitter.push(*piece).into_iter().for_each(|event| whole.add(event)));
         splitter.finish().into_iter().for_each(|event| whole.add(event));

@@ -104,7 +104,7 @@ fn actions() {
 #[test]
 fn computer() {
     let tool = Tool { name: "computer".to_owned(), definition: Map::new(), parameters: json!({}), strict: false };
-    let mut splitter = Splitter::new(named("ui_tars"), &[tool], Cut::Text, [], 7);
+    let mut splitter = Splitter::new(named("ui_tars"), &[tool], Phase::Text, [], 7);
     let mut events = splitter.push(Piece::Text("Thought: so\nAction: drag(start_box='(1,2)', end_box='(3,4)')"));
     events.extend(splitter.complete());
     let mut whole = Whole::default();
