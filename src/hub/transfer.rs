@@ -6,12 +6,12 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use reqwest::{Method, Response, StatusCode, Url};
+use reqwest::{Response, StatusCode, Url};
 use sha2::{Digest, Sha256};
 use tokio::io::{AsyncWriteExt, BufWriter};
 
-use super::http::{self, About, Follow, Http};
-use super::resolve::Repo;
+use super::http::{self, About, Http, Verb};
+use super::place::Repo;
 use super::{Error, Event, Progress, cache};
 
 /// Tries without a byte of progress before a file is given up.
@@ -67,11 +67,17 @@ impl FileCount<'_> {
     }
 }
 
+/// Where a file comes from.
+#[derive(Clone, Copy)]
+pub(super) struct Origin<'a> {
+    pub http: &'a Http,
+    pub repo: &'a Repo,
+    pub remote: &'a Remote,
+}
+
 /// The download of one file.
 pub(super) struct Transfer<'a> {
-    http: &'a Http,
-    repo: &'a Repo,
-    remote: &'a Remote,
+    origin: Origin<'a>,
     partial: &'a Path,
     count: FileCount<'a>,
     /// Over the first `have` bytes of the partial file.
@@ -80,14 +86,8 @@ pub(super) struct Transfer<'a> {
 }
 
 impl<'a> Transfer<'a> {
-    pub fn new(
-        http: &'a Http,
-        repo: &'a Repo,
-        remote: &'a Remote,
-        partial: &'a Path,
-        count: FileCount<'a>,
-    ) -> Transfer<'a> {
-        Transfer { http, repo, remote, partial, count, hasher: Sha256::new(), have: 0 }
+    pub fn new(origin: Origin<'a>, partial: &'a Path, count: FileCount<'a>) -> Transfer<'a> {
+        Transfer { origin, partial, count, hasher: Sha256::new(), have: 0 }
     }
 
     /// Fills the partial file and checks it. Goes on where a broken connection stopped, until [`TRIES`] in a row
@@ -103,7 +103,7 @@ impl<'a> Transfer<'a> {
             }
             tokio::time::sleep(Duration::from_millis(100 << tries)).await;
         }
-        (self.count.all.progress)(Event::Checking { file: self.remote.name.clone() });
+        (self.count.all.progress)(Event::Checking { file: self.origin.remote.name.clone() });
         self.check().inspect_err(|_| {
             // The next attempt would build on them and be wrong again.
             let _ = fs::remove_file(self.partial);
@@ -114,7 +114,7 @@ impl<'a> Transfer<'a> {
     async fn attempt(&mut self) -> Result<(), Error> {
         self.resume().await?;
         self.count.at(self.have);
-        if self.have > 0 && self.remote.size == Some(self.have) {
+        if self.have > 0 && self.origin.remote.size == Some(self.have) {
             return Ok(());
         }
         let mut response = self.ask().await?;
@@ -135,7 +135,7 @@ impl<'a> Transfer<'a> {
         if left == self.have {
             return Ok(());
         }
-        let trusted = self.remote.sha256().is_some() && self.remote.size.is_none_or(|size| left <= size);
+        let trusted = self.origin.remote.sha256().is_some() && self.origin.remote.size.is_none_or(|size| left <= size);
         if left == 0 || !trusted {
             (self.hasher, self.have) = (Sha256::new(), 0);
             return Ok(());
@@ -148,8 +148,9 @@ impl<'a> Transfer<'a> {
     }
 
     async fn ask(&self) -> Result<Response, Error> {
-        let about = About { repo: self.repo, file: Some(&self.remote.name) };
-        self.http.send_once(Method::GET, self.remote.url.clone(), Follow::Anywhere, self.have, about).await
+        let Origin { http, repo, remote } = self.origin;
+        let about = About { repo, file: Some(&remote.name) };
+        http.send_once(Verb::Get, remote.url.clone(), self.have, about).await
     }
 
     /// Writes the response's body behind the first `have` bytes.
@@ -174,8 +175,8 @@ impl<'a> Transfer<'a> {
         // What came before a broken connection is kept, too.
         file.flush().await.map_err(failed)?;
         ended?;
-        if self.remote.size.is_some_and(|size| self.have < size) {
-            let url = http::shown(&self.remote.url);
+        if self.origin.remote.size.is_some_and(|size| self.have < size) {
+            let url = http::shown(&self.origin.remote.url);
             return Err(Error::Network { url, reason: "the connection ended too early".into() });
         }
         Ok(())
@@ -183,13 +184,13 @@ impl<'a> Transfer<'a> {
 
     fn check(&self) -> Result<(), Error> {
         let mismatch = |what, expected: &str, found: &str| Error::Mismatch {
-            file: format!("{}/{}", self.repo.repo, self.remote.name),
+            file: format!("{}/{}", self.origin.repo.repo, self.origin.remote.name),
             what,
             expected: expected.to_string(),
             found: found.to_string(),
         };
         let digest = hex(&self.hasher.clone().finalize());
-        match (self.remote.size, self.remote.sha256()) {
+        match (self.origin.remote.size, self.origin.remote.sha256()) {
             (Some(size), _) if size != self.have => Err(mismatch("size", &size.to_string(), &self.have.to_string())),
             (_, Some(expected)) if expected != digest => Err(mismatch("sha256", expected, &digest)),
             _ => Ok(()),
