@@ -54,7 +54,8 @@ pub fn bench(arguments: args::Bench) -> Result<(), Failure> {
     block_on(async move {
         let peer = match &arguments.against {
             Some(url) => {
-                let (model, key) = (arguments.against_model.clone(), arguments.api_key.clone());
+                let model = arguments.against_model.clone();
+                let key = arguments.api_key.clone();
                 Some(Client::connect(url, url, model, key).await?)
             }
             None => None,

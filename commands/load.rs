@@ -159,10 +159,10 @@ fn suggestion(hub: &Hub) -> String {
         .map(|alias| format!("{} ({})", alias.alias, hub::bytes(alias.size)))
         .collect();
     let starter = format!("No model named: running the starter, {}.", hub::STARTER);
-    match bigger.is_empty() {
-        true => starter,
-        false => format!("{starter} With {} of memory, these fit too: {}.", hub::bytes(memory), bigger.join(", ")),
+    if bigger.is_empty() {
+        return starter;
     }
+    format!("{starter} With {} of memory, these fit too: {}.", hub::bytes(memory), bigger.join(", "))
 }
 
 fn names(source: &hub::Source, path: &std::path::Path) -> Vec<String> {

@@ -52,9 +52,10 @@ pub async fn fetch(hub: &Hub, source: &Source) -> Result<PathBuf, Error> {
 
 impl Display {
     fn new(name: &str) -> Display {
-        let bar = match std::io::stderr().is_terminal() {
-            true => ProgressBar::no_length(),
-            false => ProgressBar::with_draw_target(None, ProgressDrawTarget::hidden()),
+        let bar = if std::io::stderr().is_terminal() {
+            ProgressBar::no_length()
+        } else {
+            ProgressBar::with_draw_target(None, ProgressDrawTarget::hidden())
         };
         bar.set_style(style("{spinner} {msg}"));
         Display { name: name.to_string(), bar, state: Mutex::new(State { total: None, tenth: 1 }) }

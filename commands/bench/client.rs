@@ -38,8 +38,14 @@ impl Client {
         let _ = rustls::crypto::ring::default_provider().install_default();
         let http = reqwest::Client::builder().connect_timeout(CONNECT).read_timeout(SILENCE).build();
         let http = http.map_err(|error| Failure::new(format!("no client for {url}: {}", chain(&error))))?;
-        let (name, url, model) = (name.to_owned(), url.to_owned(), model.unwrap_or_default());
-        let mut client = Client { name, http, url, model, key, ignores_eos: true };
+        let mut client = Client {
+            name: name.to_owned(),
+            http,
+            url: url.to_owned(),
+            model: model.unwrap_or_default(),
+            key,
+            ignores_eos: true,
+        };
         if client.model.is_empty() {
             client.model = client.first_model().await?;
         }
@@ -153,7 +159,8 @@ impl Answer {
         if !event["error"].is_null() {
             return Err(format!("the answer failed: {}", shown(data)));
         }
-        let (now, choice) = (self.began.elapsed().as_secs_f64(), &event["choices"][0]);
+        let now = self.began.elapsed().as_secs_f64();
+        let choice = &event["choices"][0];
         let says = |field: &str| choice["delta"][field].as_str().is_some_and(|text| !text.is_empty());
         if ["content", "reasoning_content", "reasoning"].into_iter().any(says) {
             self.arrivals.push(now);

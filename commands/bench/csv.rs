@@ -17,7 +17,10 @@ pub fn csv(report: &Report) -> String {
 fn line(report: &Report, row: &Row) -> String {
     let of = |value: fn(&Run) -> f64| median(row.runs.iter().map(value));
     let Row { kind, server, streams, prompt, answer, .. } = row;
-    let (rate, each, first, hits) = (of(|run| run.rate), of(|run| run.each), of(|run| run.first), of(Run::hits));
+    let rate = of(|run| run.rate);
+    let each = of(|run| run.each);
+    let first = of(|run| run.first);
+    let hits = of(Run::hits);
     let share = share(report, row).map_or(String::new(), |share| format!("{share:.4}"));
     // An address may have a comma in it.
     let server =

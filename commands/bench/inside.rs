@@ -44,14 +44,14 @@ impl<'a> Inside<'a> {
     ) -> Result<Inside<'a>, Failure> {
         let answer = arguments.answer as usize;
         let wanted = |measures: &[Measure]| measures.iter().any(|measure| arguments.only.contains(measure));
-        let lengths = match wanted(&[Measure::Prefill, Measure::Prefix]) {
-            true => fitting("--prompt", &arguments.prompt, 1, engine.context())?,
-            false => Vec::new(),
-        };
-        let contexts = match wanted(&[Measure::Decode]) {
-            true => fitting("--context", &arguments.context, answer, engine.context())?,
-            false => Vec::new(),
-        };
+        let mut lengths = Vec::new();
+        if wanted(&[Measure::Prefill, Measure::Prefix]) {
+            lengths = fitting("--prompt", &arguments.prompt, 1, engine.context())?;
+        }
+        let mut contexts = Vec::new();
+        if wanted(&[Measure::Decode]) {
+            contexts = fitting("--context", &arguments.context, answer, engine.context())?;
+        }
         let vocabulary = super::cost::vocabulary(checkpoint)?;
         Ok(Inside { arguments, engine, cost, progress, vocabulary, lengths, contexts, answer })
     }

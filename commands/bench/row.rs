@@ -95,7 +95,8 @@ impl Run {
     /// time where the last began when the first had ended.
     pub fn writing(streams: &[Stream]) -> Run {
         let bounds = |time: fn(&Stream) -> f64| Spread::of(streams.iter().map(time));
-        let (first, end) = (bounds(Stream::first), bounds(|stream| stream.end));
+        let first = bounds(Stream::first);
+        let end = bounds(|stream| stream.end);
         let (from, to) = if first.max < end.min { (first.max, end.min) } else { (first.min, end.max) };
         let within = |time: &&f64| **time > from && **time <= to;
         let tokens: usize = streams.iter().map(|stream| stream.arrivals.iter().filter(within).count()).sum();
@@ -169,9 +170,10 @@ pub struct Progress {
 
 impl Progress {
     pub fn new() -> Progress {
-        let bar = match std::io::stderr().is_terminal() {
-            true => ProgressBar::no_length(),
-            false => ProgressBar::with_draw_target(None, ProgressDrawTarget::hidden()),
+        let bar = if std::io::stderr().is_terminal() {
+            ProgressBar::no_length()
+        } else {
+            ProgressBar::with_draw_target(None, ProgressDrawTarget::hidden())
         };
         let style = ProgressStyle::with_template("{spinner} {elapsed} {msg}");
         bar.set_style(style.expect("a template of our own that does not parse is a bug"));

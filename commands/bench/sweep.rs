@@ -48,8 +48,10 @@ pub async fn sweep(
     clients: &[Client],
     progress: &Progress,
 ) -> Result<(Vec<Row>, Vec<Ratio>), Failure> {
-    let (prompt, answer) = (arguments.prompt[0] as usize, arguments.answer as usize);
-    let (mut rows, mut ratios) = (Vec::new(), Vec::new());
+    let prompt = arguments.prompt[0] as usize;
+    let answer = arguments.answer as usize;
+    let mut rows = Vec::new();
+    let mut ratios = Vec::new();
     for &streams in &arguments.concurrency {
         let mut runs = vec![Vec::new(); clients.len()];
         for run in 0..arguments.repeat {

@@ -4,7 +4,7 @@ use comfy_table::{CellAlignment, Table, presets};
 
 use super::{
     Report, Subject,
-    row::{Demand, Kind, Row, Spread},
+    row::{Demand, Kind, Ratio, Row, Spread},
 };
 
 const HEADER: [&str; 9] =
@@ -29,7 +29,7 @@ pub fn table(report: &Report) -> String {
     ));
     parts.extend(report.ratios.iter().map(|ratio| {
         let Spread { median, min, max } = Spread::of(ratio.pairs.iter().copied());
-        let (streams, of, to) = (ratio.streams, &ratio.of, &ratio.to);
+        let Ratio { streams, of, to, .. } = ratio;
         format!("{streams} at once, {of} to {to}, pair by pair: {median:.2} ({min:.2} to {max:.2})")
     }));
     parts.extend(report.subject.as_ref().map(footing));

@@ -9,6 +9,7 @@ mod layers;
 mod models;
 mod openai;
 mod process;
+mod readme;
 mod server;
 mod starter;
 mod structured;

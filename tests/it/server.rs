@@ -1,8 +1,8 @@
 //! The HTTP server over real sockets, with a model without weights.
 
-mod client;
+pub mod client;
 mod errors;
-mod fixture;
+pub mod fixture;
 
 use std::{
     io::{Read, Write},

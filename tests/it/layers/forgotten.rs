@@ -51,16 +51,6 @@ pub fn is_syntax(source: &Source) -> bool {
     !source.is_test && source.path.starts_with(SYNTAXES) && !source.path.ends_with("/mod.rs")
 }
 
-/// Files of `aliases/` that are not compiled in.
-#[test]
-fn every_alias_file_is_compiled_in() {
-    for path in source::files(&source::root().join("aliases")).iter().filter(|path| path.ends_with(".toml")) {
-        let name = path.trim_start_matches("aliases/").trim_end_matches(".toml");
-        let is_there = mettle::hub::alias::FAMILIES.iter().any(|(family, _)| *family == name);
-        assert!(is_there, "{path} is not in FAMILIES of src/hub/alias.rs");
-    }
-}
-
 #[test]
 fn every_architecture_has_a_file_and_test_data() {
     let folder = source::root().join("tests/data/models");
