@@ -127,7 +127,7 @@ fn limits(arguments: &args::Bench) -> Limits {
 /// and that is said, unless HTTP is all that was asked for.
 fn answering(opened: &Opened, engine: &Engine, only: bool) -> Result<Option<Model>, Failure> {
     let hello = Message::new(Role::User, "hello");
-    let request = Request { messages: vec![hello], ..Request::default() };
+    let request = Request::new(vec![hello]);
     let model = opened.model(engine.clone(), &args::FormatArgs::default());
     match model.and_then(|model| model.prompt(&request).map_err(Failure::from).map(|_| model)) {
         Ok(model) => Ok(Some(model)),

@@ -7,7 +7,7 @@ use std::{
 };
 
 use mettle::{
-    chat::{Event, Message, Model, Phase, Reason, Request, Role, ToolCall},
+    chat::{Event, Message, Model, Part, Phase, Reason, Request, Role, ToolCall},
     engine::Limits,
     protocol::{Call, Usage, Whole, openai},
 };
@@ -201,11 +201,11 @@ fn remembered(whole: Whole) -> Message {
         let arguments = serde_json::from_str(&call.arguments).ok()?;
         Some(ToolCall { id: call.id, name: call.name, arguments })
     };
-    Message {
-        reasoning: Some(whole.reasoning).filter(|text| !text.is_empty()),
-        tool_calls: whole.calls.into_iter().filter_map(call).collect(),
-        ..Message::new(Role::Assistant, whole.text)
-    }
+    let mut message = Message { role: Role::Assistant, name: None, content: Vec::new() };
+    message.content.extend(Some(whole.reasoning).filter(|text| !text.is_empty()).map(Part::Reasoning));
+    message.content.push(Part::Text(whole.text));
+    message.content.extend(whole.calls.into_iter().filter_map(call).map(Part::ToolCall));
+    message
 }
 
 fn what(phase: Phase) -> &'static str {

@@ -5,7 +5,7 @@
 
 use std::sync::LazyLock;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use crate::{
     chat::{Phase, Dialect, Event, Piece, Splitter, Tool, ToolEvent},
@@ -193,12 +193,7 @@ fn characters(pieces: &[Owned]) -> Vec<Owned> {
 
 /// What may be called: those that the tests' cases call, and what their types make of values.
 fn tools() -> Vec<Tool> {
-    let tool = |name: &str, parameters: Value| Tool {
-        name: name.to_owned(),
-        definition: Map::new(),
-        parameters,
-        strict: false,
-    };
+    let tool = |name: &str, parameters: Value| Tool::new(name, parameters);
     vec![
         tool(
             "get_weather",

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use crate::{
-    chat::{Message, Request, Role, Thinking, Tool, ToolCall, ToolChoice},
+    chat::{Message, Part, Request, Role, Thinking, Tool, ToolCall, ToolChoice, ToolField},
     prompts::SMUGGLED,
 };
 
@@ -86,9 +86,8 @@ pub fn request(data: &[u8]) -> Request {
     let tools = (0..if flag(0) { bytes.below(4) } else { 0 }).map(|_| bytes.tool()).collect();
     let efforts = ["low", "high", "none", "max", "\0"];
     Request {
-        messages,
         tools,
-        tool_choice: if flag(1) { ToolChoice::None } else { ToolChoice::Auto },
+        tool_use: if flag(1) { ToolChoice::None } else { ToolChoice::Auto },
         thinking: Thinking {
             enabled: [None, Some(true), Some(false)][bytes.below(3)],
             effort: flag(2).then(|| efforts[bytes.below(efforts.len())].to_owned()),
@@ -96,7 +95,7 @@ pub fn request(data: &[u8]) -> Request {
         },
         continue_final: flag(4),
         template_variables: if flag(5) { bytes.object(2) } else { Map::new() },
-        ..Request::default()
+        ..Request::new(messages)
     }
 }
 
@@ -152,21 +151,29 @@ impl Bytes<'_> {
     fn message(&mut self) -> Message {
         let roles = [Role::User, Role::Assistant, Role::Tool, Role::System, Role::Developer];
         let (role, fields) = (roles[self.below(roles.len())], self.next());
-        let mut message = Message::new(role, self.text());
-        message.name = (fields & 1 != 0).then(|| self.text());
-        message.reasoning = (fields & 2 != 0).then(|| self.text());
-        message.tool_call_id = (fields & 4 != 0).then(|| self.text());
+        let text = self.text();
+        let name = (fields & 1 != 0).then(|| self.text());
+        let reasoning = (fields & 2 != 0).then(|| self.text());
+        let answered = (fields & 4 != 0).then(|| self.text());
         let calls = if fields & 8 != 0 { self.below(3) } else { 0 };
         let call = |bytes: &mut Self| ToolCall { id: bytes.text(), name: bytes.text(), arguments: bytes.object(2) };
-        message.tool_calls = (0..calls).map(|_| call(self)).collect();
+        let mut message = match answered {
+            Some(id) => Message { role, ..Message::tool_result(id, text) },
+            None => Message::new(role, text),
+        };
+        message.name = name;
+        message.content.extend(reasoning.map(Part::Reasoning));
+        message.content.extend((0..calls).map(|_| Part::ToolCall(call(self))));
         message
     }
 
     fn tool(&mut self) -> Tool {
-        let (name, mut definition) = (self.text(), self.object(2));
-        definition.insert("name".to_owned(), Value::from(name.as_str()));
-        definition.insert("parameters".to_owned(), json!({"type": "object", "properties": self.object(3)}));
-        Tool { name, parameters: json!({}), strict: false, definition }
+        // What the old corpora have as further fields of a tool is its description.
+        let name = self.text();
+        let description = Value::Object(self.object(2)).to_string();
+        let parameters = json!({"type": "object", "properties": self.object(3)});
+        let given = vec![ToolField::Description, ToolField::Name, ToolField::Parameters];
+        Tool { description: Some(description), given, ..Tool::new(name, parameters) }
     }
 }
 
@@ -176,23 +183,17 @@ pub fn fixed() -> [Request; 3] {
     let user = |text: &str| Message::new(Role::User, text);
     let arguments = Map::from_iter([("city".to_owned(), json!(hostile)), ("days".to_owned(), json!([1, 2.5, null]))]);
     let call = ToolCall { id: "call00001".to_owned(), name: "get_weather".to_owned(), arguments };
-    let assistant = Message {
-        reasoning: Some(format!("so </think> {SMUGGLED}")),
-        tool_calls: vec![call],
-        ..Message::new(Role::Assistant, "Let me <think>look")
-    };
-    let answer = Message { tool_call_id: Some("call00001".to_owned()), ..Message::new(Role::Tool, SMUGGLED) };
+    let assistant = Message::new(Role::Assistant, "Let me <think>look")
+        .with(Part::Reasoning(format!("so </think> {SMUGGLED}")))
+        .with(Part::ToolCall(call));
+    let answer = Message::tool_result("call00001", SMUGGLED);
     let parameters = json!({"type": "object", "properties": {"city": {"type": "string", "description": hostile}}});
-    let definition = Map::from_iter([
-        ("name".to_owned(), json!("get_weather")),
-        ("description".to_owned(), json!("tells")),
-        ("parameters".to_owned(), parameters),
-    ]);
-    let tool = Tool { name: "get_weather".to_owned(), parameters: json!({}), strict: false, definition };
+    let given = vec![ToolField::Name, ToolField::Description, ToolField::Parameters];
+    let tool = Tool { description: Some("tells".to_owned()), given, ..Tool::new("get_weather", parameters) };
     let begun = vec![user("<|"), user("\u{5b57}|> so"), Message::new(Role::Assistant, format!(" {hostile} "))];
     [
-        Request { messages: vec![Message::new(Role::System, "be kind\n"), user("hé, 5 < 6")], ..Request::default() },
-        Request { messages: vec![user(&hostile), assistant, answer], tools: vec![tool], ..Request::default() },
-        Request { messages: begun, continue_final: true, ..Request::default() },
+        Request::new(vec![Message::new(Role::System, "be kind\n"), user("hé, 5 < 6")]),
+        Request { tools: vec![tool], ..Request::new(vec![user(&hostile), assistant, answer]) },
+        Request { continue_final: true, ..Request::new(begun) },
     ]
 }

@@ -144,12 +144,7 @@ fn said(
     bytes: &[u8],
     finish: Finish,
 ) -> (String, String, Vec<(String, String, bool)>, Finished) {
-    let tool = Tool {
-        name: "f".to_owned(),
-        parameters: serde_json::json!({"type": "object", "properties": {"x": {"type": "string"}}}),
-        strict: false,
-        definition: serde_json::Map::new(),
-    };
+    let tool = Tool::new("f", serde_json::json!({"type": "object", "properties": {"x": {"type": "string"}}}));
     let (sender, mut events) = answer_to(stop, &[tool], parallel);
     send(&sender, bytes);
     let _ = sender.send(Step::Finished(finish));
@@ -261,8 +256,7 @@ fn tokens_told_together() {
 
 #[test]
 fn undeclared_tools_are_told() {
-    let tool =
-        Tool { name: "f".into(), parameters: serde_json::json!({}), strict: false, definition: Default::default() };
+    let tool = Tool::new("f", serde_json::json!({}));
     let (sender, answers) = answer_to(&[], &[tool], true);
     let text = "<tool_call>{\"name\": \"g\", \"arguments\": {}}</tool_call>";
     sender.send(Step::Started { cached: 2 }).unwrap();

@@ -3,9 +3,9 @@
 /// Nothing was generated.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// The caller's to mend: names the field and the fix.
+    /// The caller's to mend: says what is wrong with this part of the request, and the fix.
     #[error("{message}")]
-    Request { field: &'static str, message: String },
+    Request { field: Field, message: String },
     /// The conversation is too long for the model.
     #[error(
         "the prompt is {prompt} tokens long, but the model's context holds {context} tokens, prompt and answer together; shorten the messages"
@@ -20,4 +20,40 @@ pub enum Error {
     /// Our fault.
     #[error("{0}")]
     Internal(String),
+}
+
+/// The part of a [`Request`](super::Request) or an [`EmbeddingRequest`](super::EmbeddingRequest) that an error is about. Every vendor has a name of its own for it, and
+/// the folder of its protocol maps this one to that.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Field {
+    /// The conversation as a whole.
+    Messages,
+    /// One part of what a message says. Both are counted from 0, and of the parts only those that are no reasoning
+    /// and no tool call.
+    Part {
+        message: usize,
+        part: usize,
+    },
+    /// The most tokens of an answer.
+    MaxTokens,
+    /// How many answers there are to be.
+    Answers,
+    LogitBias,
+    /// How many log probabilities are wanted beside each token's own.
+    TopLogprobs,
+    Tools,
+    /// What the answer's text must be.
+    Format,
+    /// Whether the model is to think.
+    Thinking,
+    /// How hard it is to think.
+    ThinkingEffort,
+    /// How long it may think.
+    ThinkingBudget,
+    /// Extra variables for the chat template.
+    TemplateVariables,
+    /// The texts to make vectors of; one of them where it is known which.
+    Input(Option<usize>),
+    /// How many numbers a vector has.
+    Dimensions,
 }

@@ -5,8 +5,8 @@ use std::{borrow::Cow, sync::Arc};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 use super::{
-    Answers, DIALECTS, Decoder, Dialect, Error, Message, Overrides, Phase, Request, Role, Splitter, Template, Thinking,
-    Tokenizer,
+    Answers, DIALECTS, Decoder, Dialect, Error, Field, Message, Overrides, ParallelCalls, Part, Phase, Request, Role,
+    Splitter, Template, Thinking, Tokenizer,
     answer::{Answer, Reader},
     constraint::{
         contract::{self, Contract},
@@ -78,7 +78,7 @@ impl Model {
         let prompt = self.prompt(request)?;
         let sampling = sampling::resolve(&request.sampling, &self.defaults, &self.tokenizer, &self.breakers)?;
         let contract = contract::of(request, &prompt, self)?;
-        let answers = (0..request.answers.max(1)).map(|index| {
+        let answers = (0..request.answers.get()).map(|index| {
             let sampling = Sampling { seed: seed(sampling.seed, index), ..sampling.clone() };
             let steps = self.submit(request, &prompt, sampling, &contract)?;
             Ok(Answer::new(steps, self.reader(request, prompt.starts, index), prompt.tokens.len()))
@@ -92,8 +92,8 @@ impl Model {
     /// # Errors
     /// The model cannot.
     pub fn think(&mut self, thinking: Thinking) -> Result<(), Error> {
-        let messages = vec![Message::new(Role::User, "Hello")];
-        let sample = Request { messages, thinking: thinking.clone(), ..Request::default() };
+        let hello = Request::new(vec![Message::new(Role::User, "Hello")]);
+        let sample = Request { thinking: thinking.clone(), ..hello };
         if thinking != Thinking::default() {
             contract::of(&sample, &self.prompt(&sample)?, self)?;
         }
@@ -120,10 +120,11 @@ impl Model {
 
     /// The prompt of a request.
     pub fn prompt(&self, request: &Request) -> Result<Prompt, Error> {
-        let wrong = |message: String| Error::Request { field: "messages", message };
+        let wrong = |message: String| Error::Request { field: Field::Messages, message };
         if request.messages.is_empty() {
             return Err(wrong("there are no messages; send at least one".to_owned()));
         }
+        request.messages.iter().enumerate().try_for_each(|(index, message)| only_text(index, message))?;
         let Some(template) = &self.template else {
             return Err(wrong(
                 "this model has no chat template, so it cannot take messages; use a chat model".to_owned(),
@@ -142,7 +143,7 @@ impl Model {
         let ends_thought = self.dialect.ends_thought(&rendered.text);
         let starts = match request.messages.last().filter(|_| request.continue_final) {
             // The thought that the last message has begun goes on.
-            Some(last) if self.dialect.leaves_open(&last.content) => Phase::Reasoning,
+            Some(last) if self.dialect.leaves_open(&last.text()) => Phase::Reasoning,
             _ => self.dialect.starts_in(&rendered.text),
         };
         let begins_text = request.continue_final
@@ -158,8 +159,8 @@ impl Model {
         contract: &Contract,
     ) -> Result<UnboundedReceiver<Step>, Error> {
         if request.max_tokens == Some(0) {
-            let message = "max_tokens is 0; an answer has at least 1 token".to_owned();
-            return Err(Error::Request { field: "max_tokens", message });
+            let message = "an answer has at least 1 token, and at most 0 are asked for".to_owned();
+            return Err(Error::Request { field: Field::MaxTokens, message });
         }
         let left = self.context() - prompt.tokens.len();
         let (sender, steps) = unbounded_channel();
@@ -189,7 +190,7 @@ impl Model {
             stop: StopStrings::new(&request.stop),
             // Whoever asks for more than the model has to say gets it.
             loops: (!request.ignore_eos).then(Loops::new),
-            parallel_calls: request.parallel_tool_calls,
+            parallel_calls: request.parallel_calls == ParallelCalls::Allowed,
         }
     }
 
@@ -220,6 +221,28 @@ impl Model {
     /// The most tokens a conversation may have, prompt and answer together.
     pub fn context(&self) -> usize {
         self.engine.context()
+    }
+}
+
+/// Refuses what a model of text cannot read.
+fn only_text(index: usize, message: &Message) -> Result<(), Error> {
+    let said = message.content.iter().filter(|part| !matches!(part, Part::Reasoning(_) | Part::ToolCall(_)));
+    for (number, part) in said.enumerate() {
+        let Some(what) = unreadable(part) else { continue };
+        let message = format!("this model takes text only and no {what}; leave it out, or ask another model");
+        return Err(Error::Request { field: Field::Part { message: index, part: number }, message });
+    }
+    Ok(())
+}
+
+/// What of this part is no text, if anything is.
+fn unreadable(part: &Part) -> Option<&'static str> {
+    match part {
+        Part::Text(_) | Part::Reasoning(_) | Part::ToolCall(_) => None,
+        Part::ToolResult(result) => result.content.iter().find_map(unreadable),
+        Part::Picture(_) => Some("pictures"),
+        Part::Sound(_) => Some("sounds"),
+        Part::Document(_) => Some("documents"),
     }
 }
 

@@ -1,6 +1,6 @@
 //! Requests to a model of scripted tokens.
 
-use std::time::Duration;
+use std::{num::NonZeroUsize, time::Duration};
 
 use super::*;
 use crate::chat::{
@@ -26,7 +26,7 @@ fn model(template: Option<&str>, limits: Limits) -> (Model, Log) {
 
 fn ask(content: &str) -> Request {
     let message = Message::new(Role::User, content);
-    Request { messages: vec![message], ..Request::default() }
+    Request { parallel_calls: ParallelCalls::Forbidden, ..Request::new(vec![message]) }
 }
 
 /// The whole answer: what `Started` says, the text, what `Finished` says.
@@ -66,7 +66,7 @@ fn an_answer_is_cut_to_what_the_context_leaves() {
 
 #[test]
 fn requests_that_are_refused() {
-    let check = |template: Option<&str>, request: Request, expected: &str, piece: &str| {
+    let check = |template: Option<&str>, request: Request, expected: Field, piece: &str| {
         let (model, log) = model(template, Limits::default());
         match model.generate(&request) {
             Err(Error::Request { field, message }) => {
@@ -77,16 +77,16 @@ fn requests_that_are_refused() {
         }
         assert!(log.passes().is_empty());
     };
-    check(Some(TEMPLATE), Request::default(), "messages", "no messages");
-    check(None, ask("hi"), "messages", "no chat template");
-    check(Some(TEMPLATE), ask(""), "messages", "makes nothing");
-    check(Some("{{ raise_exception('no!') }}"), ask("hi"), "messages", "no!");
-    check(Some(TEMPLATE), Request { max_tokens: Some(0), ..ask("hi") }, "max_tokens", "at least 1");
+    check(Some(TEMPLATE), Request::new(Vec::new()), Field::Messages, "no messages");
+    check(None, ask("hi"), Field::Messages, "no chat template");
+    check(Some(TEMPLATE), ask(""), Field::Messages, "makes nothing");
+    check(Some("{{ raise_exception('no!') }}"), ask("hi"), Field::Messages, "no!");
+    check(Some(TEMPLATE), Request { max_tokens: Some(0), ..ask("hi") }, Field::MaxTokens, "at least 1");
     let sampling = Overrides { logit_bias: vec![(261, 1.0)], ..Overrides::default() };
-    check(Some(TEMPLATE), Request { sampling, ..ask("hi") }, "logit_bias", "token 261");
-    check(Some(TEMPLATE), Request { logprobs: Some(21), ..ask("hi") }, "top_logprobs", "limit is 20");
+    check(Some(TEMPLATE), Request { sampling, ..ask("hi") }, Field::LogitBias, "token 261");
+    check(Some(TEMPLATE), Request { logprobs: Some(21), ..ask("hi") }, Field::TopLogprobs, "limit is 20");
     let format = Format::Regex("(".into());
-    check(Some(TEMPLATE), Request { format, ..ask("hi") }, "response_format", "unclosed");
+    check(Some(TEMPLATE), Request { format, ..ask("hi") }, Field::Format, "unclosed");
 }
 
 #[test]
@@ -194,22 +194,22 @@ fn hashing() -> Model {
 fn tool(name: &str, strict: bool) -> Tool {
     let parameters = serde_json::json!({"type": "object", "properties": {"x": {"enum": ["a", "b"]}}, "required": ["x"],
         "additionalProperties": false});
-    Tool { name: name.to_owned(), parameters, strict, definition: serde_json::Map::new() }
+    Tool { strict, ..Tool::new(name, parameters) }
 }
 
 #[test]
 fn a_required_call_is_made() {
     let model = hashing();
     let tools = vec![tool("f", false), tool("g", false)];
-    let request = Request { tools, tool_choice: ToolChoice::Required, max_tokens: Some(3000), ..ask("hi") };
+    let request = Request { tools, tool_use: ToolChoice::Required, max_tokens: Some(3000), ..ask("hi") };
     for content in ["a", "b", "c", "d"] {
         let messages = vec![Message::new(Role::User, content)];
         let (text, calls, reason) =
             answers(&model, &Request { messages: messages.clone(), ..request.clone() }).remove(0);
         assert_eq!((text.as_str(), calls.len(), reason), ("", 1, Reason::ToolCalls));
         assert!(["{\"x\":\"a\"}", "{\"x\":\"b\"}"].contains(&calls[0].1.as_str()), "{calls:?}");
-        let tool_choice = ToolChoice::Named("g".into());
-        let (_, calls, _) = answers(&model, &Request { messages, tool_choice, ..request.clone() }).remove(0);
+        let tool_use = ToolChoice::Named("g".into());
+        let (_, calls, _) = answers(&model, &Request { messages, tool_use, ..request.clone() }).remove(0);
         assert_eq!(calls[0].0, "g");
     }
 }
@@ -231,8 +231,8 @@ fn an_answer_is_its_format_or_a_call() {
         seen[calls.len()] += 1;
     }
     assert!(seen[0] > 0 && seen[1] > 0, "{seen:?}");
-    let required = Request { tool_choice: ToolChoice::Required, ..request };
-    assert!(matches!(model.generate(&required), Err(Error::Request { field: "response_format", .. })));
+    let required = Request { tool_use: ToolChoice::Required, ..request };
+    assert!(matches!(model.generate(&required), Err(Error::Request { field: Field::Format, .. })));
 }
 
 /// With strict tools, what comes after the mark of a call is a call; text without it is free.
@@ -268,10 +268,10 @@ fn strict_arguments_are_held_to_beside_free_text() {
 #[test]
 fn several_answers() {
     let model = hashing();
-    let request = Request { answers: 3, max_tokens: Some(5), ..ask("hi") };
+    let request = Request { answers: NonZeroUsize::new(3).unwrap(), max_tokens: Some(5), ..ask("hi") };
     let found = answers(&model, &request);
     assert_eq!(found.len(), 3);
-    let one = answers(&model, &Request { answers: 1, ..request }).remove(0);
+    let one = answers(&model, &Request { answers: NonZeroUsize::MIN, ..request }).remove(0);
     assert_eq!(found[0], one);
     assert_eq!((seed(5, 0), seed(5, 1) == seed(5, 2)), (5, false));
 }
@@ -283,7 +283,7 @@ fn must_call(content: &str) -> Request {
     let tool = |name: &str| Tool { parameters: parameters.clone(), ..tool(name, false) };
     Request {
         tools: vec![tool("get_weather"), tool("now")],
-        tool_choice: ToolChoice::Required,
+        tool_use: ToolChoice::Required,
         max_tokens: Some(3000),
         ..ask(content)
     }
@@ -309,7 +309,8 @@ fn every_dialect_makes_the_call_it_must() {
         model.speak(dialect);
         for (content, parallel) in [("a", false), ("b", true), ("c", false)] {
             let thinking = Thinking { enabled: Some(false), ..Thinking::default() };
-            let request = Request { parallel_tool_calls: parallel, thinking, ..must_call(content) };
+            let parallel_calls = if parallel { ParallelCalls::Allowed } else { ParallelCalls::Forbidden };
+            let request = Request { parallel_calls, thinking, ..must_call(content) };
             check_called(dialect, answers(&model, &request).remove(0), parallel);
         }
     }
@@ -371,7 +372,7 @@ fn a_thought_of_harmony_leads_to_either() {
     check(&must, &format!("{THOUGHT}{call}"), true);
     check(&must, &format!("{THOUGHT}<|channel|>final<|message|>No"), false);
     let format = Format::Choice(vec!["yes".into()]);
-    let either = Request { tool_choice: ToolChoice::Auto, format: format.clone(), ..must };
+    let either = Request { tool_use: ToolChoice::Auto, format: format.clone(), ..must };
     check(&either, &format!("{THOUGHT}{call}"), true);
     check(&either, &format!("{THOUGHT}<|channel|>final<|message|>yes"), true);
     check(&either, &format!("{THOUGHT}yes"), false);
@@ -387,7 +388,7 @@ fn a_thought_that_was_begun_goes_on() {
     let model = hashing();
     let starts = |content: &str| {
         let messages = vec![Message::new(Role::User, "hi"), Message::new(Role::Assistant, content)];
-        model.prompt(&Request { messages, continue_final: true, ..Request::default() }).unwrap().starts
+        model.prompt(&Request { continue_final: true, ..Request::new(messages) }).unwrap().starts
     };
     assert_eq!(starts("<think>so far"), Phase::Reasoning);
     assert_eq!(starts("<think>so</think>It is"), Phase::Text);
@@ -408,5 +409,5 @@ fn a_model_thinks_as_it_is_told() {
     assert_eq!(thinks(off.clone()), off);
     assert_eq!(model.prompt(&model.with_thinking(&ask("hi"))).unwrap().starts, Phase::Reasoning);
     model.template = Some(Template::new(TEMPLATE.to_owned(), None, None).unwrap());
-    assert!(matches!(model.think(on), Err(Error::Request { field: "enable_thinking", .. })));
+    assert!(matches!(model.think(on), Err(Error::Request { field: Field::Thinking, .. })));
 }

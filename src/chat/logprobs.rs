@@ -1,6 +1,6 @@
 //! What a request is told of how likely its tokens were.
 
-use super::{Error, Logprob, TokenLogprob, Tokenizer};
+use super::{Error, Field, Logprob, TokenLogprob, Tokenizer};
 use crate::engine::{Logprobs, MOST_TOP};
 
 /// Refuses to tell of more tokens than the engine does.
@@ -9,7 +9,7 @@ pub(super) fn check(top: Option<usize>) -> Result<Option<usize>, Error> {
         Some(top) if top > MOST_TOP => {
             let message =
                 format!("{top} log probabilities beside each token's own are too many; the limit is {MOST_TOP}");
-            Err(Error::Request { field: "top_logprobs", message })
+            Err(Error::Request { field: Field::TopLogprobs, message })
         }
         top => Ok(top),
     }
@@ -40,6 +40,6 @@ mod tests {
     #[test]
     fn too_many_are_refused() {
         assert_eq!((check(None), check(Some(20))), (Ok(None), Ok(Some(20))));
-        assert!(matches!(check(Some(21)), Err(Error::Request { field: "top_logprobs", .. })));
+        assert!(matches!(check(Some(21)), Err(Error::Request { field: Field::TopLogprobs, .. })));
     }
 }

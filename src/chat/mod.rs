@@ -7,6 +7,7 @@
 mod answer;
 mod constraint;
 mod dialect;
+mod embedding;
 mod error;
 mod event;
 mod generate;
@@ -21,11 +22,15 @@ mod schema;
 
 pub use answer::Answers;
 pub use dialect::{DIALECTS, Dialect, Names, Tags, Turns};
-pub use error::Error;
+pub use embedding::{EmbeddingRequest, Embeddings, Input};
+pub use error::{Error, Field};
 pub use event::{Event, Finished, Logprob, Phase, Reason, TokenLogprob, ToolEvent};
 pub use generate::{Model, Prompt};
 pub use load::LoadError;
 pub use output::splitter::{Piece, Splitter};
 pub use prompt::template::{Rendered, Template, ThinkingControl};
 pub use prompt::tokenizer::{ControlToken, Decoder, Tokenizer};
-pub use request::{Dry, Format, Message, Overrides, Request, Role, Thinking, Tool, ToolCall, ToolChoice};
+pub use request::{
+    Dry, Format, Media, Message, Overrides, ParallelCalls, Part, Request, Role, Thinking, Tool, ToolCall, ToolChoice,
+    ToolField, ToolResult,
+};

@@ -1,9 +1,11 @@
 //! A chat request in mettle's own words, whatever protocol it came by.
 
+use std::{borrow::Cow, num::NonZeroUsize};
+
 use serde_json::{Map, Value};
 
 /// What to generate.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Request {
     pub messages: Vec<Message>,
     pub sampling: Overrides,
@@ -15,16 +17,15 @@ pub struct Request {
     pub stop: Vec<String>,
     /// What the model may call.
     pub tools: Vec<Tool>,
-    pub tool_choice: ToolChoice,
-    /// Whether an answer may call more than once.
-    pub parallel_tool_calls: bool,
+    pub tool_use: ToolChoice,
+    pub parallel_calls: ParallelCalls,
     /// What the answer's text must be.
     pub format: Format,
     pub thinking: Thinking,
     /// The last message is the assistant's and is gone on with, instead of being answered.
     pub continue_final: bool,
-    /// How many answers; 0 is 1.
-    pub answers: usize,
+    /// How many answers.
+    pub answers: NonZeroUsize,
     /// Tells the log probability of each token, and of this many others beside it.
     pub logprobs: Option<usize>,
     /// Extra variables for the chat template.
@@ -32,9 +33,29 @@ pub struct Request {
 }
 
 impl Request {
+    /// One answer to these messages, with nothing else asked for.
+    pub fn new(messages: Vec<Message>) -> Request {
+        Request {
+            messages,
+            sampling: Overrides::default(),
+            max_tokens: None,
+            ignore_eos: false,
+            stop: Vec::new(),
+            tools: Vec::new(),
+            tool_use: ToolChoice::Auto,
+            parallel_calls: ParallelCalls::Allowed,
+            format: Format::Text,
+            thinking: Thinking::default(),
+            continue_final: false,
+            answers: NonZeroUsize::MIN,
+            logprobs: None,
+            template_variables: Map::new(),
+        }
+    }
+
     /// The tools that the answer may call.
     pub fn callable(&self) -> &[Tool] {
-        match self.tool_choice {
+        match self.tool_use {
             ToolChoice::None => &[],
             _ => &self.tools,
         }
@@ -56,12 +77,38 @@ pub struct Thinking {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Tool {
     pub name: String,
+    /// What it does, for the model to read.
+    pub description: Option<String>,
     /// JSON Schema of the arguments; an empty object where the request has none.
     pub parameters: Value,
     /// Whether the arguments must satisfy the schema.
     pub strict: bool,
-    /// The function as the request describes it, its fields in their order: name, description, parameters …
-    pub definition: Map<String, Value>,
+    /// Which of these the request has, in its order: templates write a tool as it was written.
+    pub given: Vec<ToolField>,
+}
+
+/// What a request may say of a tool.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ToolField {
+    Name,
+    Description,
+    Parameters,
+    Strict,
+}
+
+impl Tool {
+    /// A tool of these alone.
+    pub fn new(name: impl Into<String>, parameters: Value) -> Tool {
+        let given = vec![ToolField::Name, ToolField::Parameters];
+        Tool { name: name.into(), description: None, parameters, strict: false, given }
+    }
+}
+
+/// Whether an answer may call more than once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ParallelCalls {
+    Allowed,
+    Forbidden,
 }
 
 /// Whether the model calls a tool.
@@ -144,23 +191,25 @@ impl Dry {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Message {
     pub role: Role,
-    pub content: String,
     /// The speaker's name, for templates that render it.
     pub name: Option<String>,
-    /// What the assistant thought before it said `content`.
-    pub reasoning: Option<String>,
-    /// What the assistant called.
-    pub tool_calls: Vec<ToolCall>,
-    /// The call that a tool's message answers.
-    pub tool_call_id: Option<String>,
+    /// What is said, thought, called and shown, in this order.
+    pub content: Vec<Part>,
 }
 
-impl Message {
-    /// A message of text alone.
-    pub fn new(role: Role, content: impl Into<String>) -> Message {
-        let content = content.into();
-        Message { role, content, name: None, reasoning: None, tool_calls: Vec::new(), tool_call_id: None }
-    }
+/// A piece of a message.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Part {
+    Text(String),
+    /// What the assistant thought.
+    Reasoning(String),
+    /// What the assistant called.
+    ToolCall(ToolCall),
+    /// What a call came to. Stands in a message of [`Role::Tool`], one in each.
+    ToolResult(ToolResult),
+    Picture(Media),
+    Sound(Media),
+    Document(Media),
 }
 
 /// A call of a tool, in a conversation's past.
@@ -171,6 +220,23 @@ pub struct ToolCall {
     pub arguments: Map<String, Value>,
 }
 
+/// The result of a tool's call.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ToolResult {
+    /// The id of the call.
+    pub call: Option<String>,
+    pub content: Vec<Part>,
+}
+
+/// A picture, a sound or a document as the request has it: nothing is fetched or decoded yet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Media {
+    /// Where it is; `data:` URLs have it in themselves.
+    Url(String),
+    /// A file of this kind (a media type or a format's name), in Base64.
+    Base64 { kind: String, data: String },
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
     System,
@@ -178,4 +244,108 @@ pub enum Role {
     User,
     Assistant,
     Tool,
+}
+
+impl Message {
+    /// A message of text alone; of a tool, a result that names no call.
+    pub fn new(role: Role, text: impl Into<String>) -> Message {
+        let text = Part::Text(text.into());
+        let part = match role {
+            Role::Tool => Part::ToolResult(ToolResult { call: None, content: vec![text] }),
+            _ => text,
+        };
+        Message { role, name: None, content: vec![part] }
+    }
+
+    /// What this call came to.
+    pub fn tool_result(call: impl Into<String>, text: impl Into<String>) -> Message {
+        let result = ToolResult { call: Some(call.into()), content: vec![Part::Text(text.into())] };
+        Message { role: Role::Tool, name: None, content: vec![Part::ToolResult(result)] }
+    }
+
+    /// The same message with one more part at its end.
+    #[must_use]
+    pub fn with(mut self, part: Part) -> Message {
+        self.content.push(part);
+        self
+    }
+
+    /// The text of all parts together, with nothing between them; that of a tool's result is among it.
+    pub fn text(&self) -> Cow<'_, str> {
+        joined(self.content.iter().flat_map(texts)).unwrap_or_default()
+    }
+
+    /// The reasoning of all parts together; `None` where there is no such part.
+    pub fn reasoning(&self) -> Option<Cow<'_, str>> {
+        joined(self.content.iter().filter_map(|part| match part {
+            Part::Reasoning(text) => Some(text.as_str()),
+            _ => None,
+        }))
+    }
+
+    pub fn tool_calls(&self) -> impl Iterator<Item = &ToolCall> {
+        self.content.iter().filter_map(|part| match part {
+            Part::ToolCall(call) => Some(call),
+            _ => None,
+        })
+    }
+
+    /// The id of the call whose result this is.
+    pub fn answered_call(&self) -> Option<&str> {
+        self.content.iter().find_map(|part| match part {
+            Part::ToolResult(result) => result.call.as_deref(),
+            _ => None,
+        })
+    }
+
+    /// Puts this text in the place of all texts; what else the message has stays.
+    pub fn set_text(&mut self, text: String) {
+        let content = self.content.iter_mut().find_map(|part| match part {
+            Part::ToolResult(result) => Some(&mut result.content),
+            _ => None,
+        });
+        let content = match content {
+            Some(content) => content,
+            None => &mut self.content,
+        };
+        let is_text = |part: &Part| matches!(part, Part::Text(_));
+        let at = content.iter().position(is_text);
+        content.retain(|part| !is_text(part));
+        content.insert(at.unwrap_or(content.len()), Part::Text(text));
+    }
+
+    /// The ids of the calls that it makes or answers.
+    pub fn call_ids(&self) -> impl Iterator<Item = &String> {
+        self.content.iter().filter_map(|part| match part {
+            Part::ToolCall(call) => Some(&call.id),
+            Part::ToolResult(result) => result.call.as_ref(),
+            _ => None,
+        })
+    }
+
+    /// [`Message::call_ids`], to be changed.
+    pub fn call_ids_mut(&mut self) -> impl Iterator<Item = &mut String> {
+        self.content.iter_mut().filter_map(|part| match part {
+            Part::ToolCall(call) => Some(&mut call.id),
+            Part::ToolResult(result) => result.call.as_mut(),
+            _ => None,
+        })
+    }
+}
+
+fn texts(part: &Part) -> Box<dyn Iterator<Item = &str> + '_> {
+    match part {
+        Part::Text(text) => Box::new(std::iter::once(text.as_str())),
+        Part::ToolResult(result) => Box::new(result.content.iter().flat_map(texts)),
+        _ => Box::new(std::iter::empty()),
+    }
+}
+
+/// These pieces as one text, without a copy where there is one only.
+fn joined<'a>(mut pieces: impl Iterator<Item = &'a str>) -> Option<Cow<'a, str>> {
+    let first = pieces.next()?;
+    let Some(second) = pieces.next() else { return Some(Cow::Borrowed(first)) };
+    let mut text = format!("{first}{second}");
+    text.extend(pieces);
+    Some(Cow::Owned(text))
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::{Error, Overrides, Tokenizer};
+use super::{Error, Field, Overrides, Tokenizer};
 use crate::engine::{Dry, Sampling, TokenSet};
 
 /// Mettle's defaults: those of OpenAI's API, which draw from the model's own distribution as it is.
@@ -67,17 +67,17 @@ pub(super) fn resolve(
 }
 
 fn check_bias(bias: &[(u32, f32)], vocabulary: usize) -> Result<Vec<(u32, f32)>, Error> {
-    let wrong = |message: String| Error::Request { field: "logit_bias", message };
+    let wrong = |message: String| Error::Request { field: Field::LogitBias, message };
     let mut checked = BTreeMap::new();
     for &(id, value) in bias {
         if id as usize >= vocabulary {
             return Err(wrong(format!(
-                "logit_bias names token {id}, but the model's tokens go from 0 to {}",
+                "there is no token {id} to bias: the model's tokens go from 0 to {}",
                 vocabulary - 1
             )));
         }
         if checked.insert(id, value).is_some() {
-            return Err(wrong(format!("logit_bias names token {id} twice")));
+            return Err(wrong(format!("token {id} is biased twice")));
         }
     }
     Ok(checked.into_iter().collect())
@@ -121,7 +121,7 @@ mod tests {
         };
         assert_eq!(resolve(&[(9, 1.0), (2, -1.0)]).unwrap().logit_bias, [(2, -1.0), (9, 1.0)]);
         for bias in [&[(261, 1.0)][..], &[(3, 1.0), (3, 2.0)]] {
-            let Err(Error::Request { field: "logit_bias", message }) = resolve(bias) else { panic!("{bias:?}") };
+            let Err(Error::Request { field: Field::LogitBias, message }) = resolve(bias) else { panic!("{bias:?}") };
             assert!(message.contains(&bias[0].0.to_string()), "{message}");
         }
     }

@@ -1,6 +1,6 @@
 //! Why there is no answer, in nobody's words yet: the server makes a status of it, a vendor's folder a body.
 
-use crate::chat;
+use crate::chat::{self, Field};
 
 /// A request that gets no answer, or an answer that came to no good end.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -49,18 +49,17 @@ impl Refusal {
 
     /// The server closed before the answer was complete.
     pub fn closing() -> Refusal {
-        Refusal::from(chat::Error::Closing)
+        Refusal::new(Kind::Closing, chat::Error::Closing.to_string())
     }
-}
 
-impl From<chat::Error> for Refusal {
-    fn from(error: chat::Error) -> Refusal {
+    /// What the chat layer refuses. `name` is how the vendor calls a field.
+    pub fn of_chat(error: &chat::Error, name: impl Fn(Field) -> String) -> Refusal {
         let message = error.to_string();
         match error {
-            chat::Error::Request { field, message } => {
-                Refusal { kind: Kind::Invalid, field: Some(field.to_owned()), message }
+            chat::Error::Request { field, .. } => Refusal::field(name(*field), message),
+            chat::Error::TooLong { .. } => {
+                Refusal { kind: Kind::TooLong, field: Some(name(Field::Messages)), message }
             }
-            chat::Error::TooLong { .. } => Refusal { kind: Kind::TooLong, field: Some("messages".to_owned()), message },
             chat::Error::Busy { .. } => Refusal::new(Kind::Busy, message),
             chat::Error::Closing => Refusal::new(Kind::Closing, message),
             chat::Error::Internal(_) => Refusal::new(Kind::Internal, message),

@@ -15,7 +15,7 @@ use crate::support;
 fn ask(question: &str, format: Format) -> Request {
     let sampling = Overrides { temperature: Some(1.5), seed: Some(7), ..Overrides::default() };
     let messages = vec![Message::new(Role::User, question)];
-    Request { messages, sampling, format, max_tokens: Some(300), ..Request::default() }
+    Request { sampling, format, max_tokens: Some(300), ..Request::new(messages) }
 }
 
 fn answer(model: &Model, request: &Request) -> (String, Reason) {

@@ -151,7 +151,7 @@ fn prompts_are_rendered_and_tokenised_as_the_reference_was() {
     assert_eq!(warnings, [""; 0]);
     for golden in goldens() {
         let message = Message::new(Role::User, golden.question.clone());
-        let request = Request { messages: vec![message], ..Request::default() };
+        let request = Request::new(vec![message]);
         assert_eq!(model.prompt(&request).expect("a prompt").tokens, golden.prompt, "{}", golden.question);
         assert_eq!(model.tokenizer().decode(&golden.tokens), golden.answer, "{}", golden.question);
     }

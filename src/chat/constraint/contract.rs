@@ -5,7 +5,7 @@ use serde_json::json;
 
 use super::grammar::{self, AnswerGuide, Grammar, Thinking};
 use crate::chat::{
-    Error, Format, Model, Phase, Prompt, Request, Tool, ToolChoice,
+    Error, Field, Format, Model, ParallelCalls, Phase, Prompt, Request, Tool, ToolChoice,
     dialect::Turns,
     output::tools::{self, Rules},
 };
@@ -63,11 +63,11 @@ enum Source {
 fn source(request: &Request, model: &Model) -> Result<Source, Error> {
     let tools = request.callable();
     let strict = tools.iter().any(|tool| tool.strict);
-    match (&request.tool_choice, &request.format) {
+    match (&request.tool_use, &request.format) {
         (ToolChoice::Required | ToolChoice::Named(_), format) if *format != Format::Text => {
             let message = "an answer that must call a tool has no text that a format could be held to; \
-                send tool_choice \"auto\", or no format";
-            Err(Error::Request { field: "response_format", message: message.to_owned() })
+                let the model choose whether to call, or ask for no format";
+            Err(Error::Request { field: Field::Format, message: message.to_owned() })
         }
         (ToolChoice::Required, _) => Ok(Source::Calls(calls(tools, request, model)?)),
         (ToolChoice::Named(name), _) => {
@@ -97,9 +97,9 @@ fn calls(tools: &[Tool], request: &Request, model: &Model) -> Result<String, Err
     let mut rules = Rules::new(&special);
     let call = each_call(tools, format, &mut rules, model)?;
     let envelope = &format.envelope;
-    let more = match request.parallel_tool_calls {
-        true => format!(" ({} call){{0,{}}}", rules.literal(envelope.between), CALLS - 1),
-        false => String::new(),
+    let more = match request.parallel_calls {
+        ParallelCalls::Allowed => format!(" ({} call){{0,{}}}", rules.literal(envelope.between), CALLS - 1),
+        ParallelCalls::Forbidden => String::new(),
     };
     let (open, close) = (rules.literal(envelope.open), rules.literal(envelope.close));
     Ok(format!("start: {open} call{more} {close}\ncall: {}\n{}", call.join(" | "), rules.text()))
@@ -111,10 +111,10 @@ fn free_or_calls(tools: &[Tool], request: &Request, model: &Model) -> Result<Str
     let unheld = || {
         let message = format!(
             "this model calls tools without a mark that would begin a call, so strict cannot be held to beside free \
-             text; send tool_choice \"required\", or strict false (dialect {})",
+             text; require a call, or let no tool be strict (dialect {})",
             model.dialect().name
         );
-        Error::Request { field: "tools", message }
+        Error::Request { field: Field::Tools, message }
     };
     let mark = format.opens.first().ok_or_else(unheld)?;
     let special = |name: &str| model.tokenizer().special_id(name);
@@ -131,7 +131,10 @@ fn free_or_calls(tools: &[Tool], request: &Request, model: &Model) -> Result<Str
     let (between, close) = (rules.literal(envelope.between), rules.literal(envelope.close));
     // Within an envelope calls follow each other; without one, each has its own mark, and text may stand between them.
     let more = if envelope.open.is_empty() { String::new() } else { format!("({between} call)*") };
-    let times = if request.parallel_tool_calls { "*" } else { "?" };
+    let times = match request.parallel_calls {
+        ParallelCalls::Allowed => "*",
+        ParallelCalls::Forbidden => "?",
+    };
     Ok(format!(
         "start: ({before} {open} call {more} {close}){times} {rest}?\ncall: {}\n{}",
         call.join(" | "),
@@ -150,7 +153,7 @@ fn each_call(tools: &[Tool], format: &tools::Format, rules: &mut Rules, model: &
         let call = (format.grammar)(rules, tool);
         match rules.refused() {
             Some(why) => {
-                let error = Error::Request { field: "tools", message: why.to_owned() };
+                let error = Error::Request { field: Field::Tools, message: why.to_owned() };
                 Err(of_tool(error, tool))
             }
             None => Ok(call),
@@ -171,7 +174,7 @@ fn with_object(tool: &Tool) -> Result<Tool, Error> {
         Some(own) if own == "object" => {}
         Some(_) => {
             let message = "arguments are an object; set \"type\" to \"object\"".to_owned();
-            return Err(of_tool(Error::Request { field: "tools", message }, &tool));
+            return Err(of_tool(Error::Request { field: Field::Tools, message }, &tool));
         }
     }
     Ok(tool)
@@ -180,7 +183,7 @@ fn with_object(tool: &Tool) -> Result<Tool, Error> {
 fn format(model: &Model) -> Result<&'static tools::Format, Error> {
     let none = || {
         let message = format!("the model's dialect ({}) has no way to call tools", model.dialect().name);
-        Error::Request { field: "tools", message }
+        Error::Request { field: Field::Tools, message }
     };
     model.dialect().tools.first().copied().ok_or_else(none)
 }
@@ -190,7 +193,7 @@ fn of_tool(error: Error, tool: &Tool) -> Error {
     match error {
         Error::Request { message, .. } => {
             let message = format!("the parameters of {:?} cannot be held to: {message}", tool.name);
-            Error::Request { field: "tools", message }
+            Error::Request { field: Field::Tools, message }
         }
         other => other,
     }
@@ -201,7 +204,7 @@ fn in_tools(error: Error) -> Error {
     match error {
         Error::Request { message, .. } => {
             let message = format!("the tools' parameters cannot be held to together: {message}");
-            Error::Request { field: "tools", message }
+            Error::Request { field: Field::Tools, message }
         }
         other => other,
     }
@@ -278,9 +281,9 @@ fn thinks(prompt: &Prompt, model: &Model) -> bool {
 fn no_thoughts(request: &Request) -> Result<(), Error> {
     let crate::chat::Thinking { enabled, effort, budget } = &request.thinking;
     let wish = match (enabled, effort.as_deref(), budget) {
-        (Some(true), ..) => "enable_thinking",
-        (_, Some(effort), _) if effort != "none" => "reasoning_effort",
-        (_, _, Some(1..)) => "thinking_budget",
+        (Some(true), ..) => Field::Thinking,
+        (_, Some(effort), _) if effort != "none" => Field::ThinkingEffort,
+        (_, _, Some(1..)) => Field::ThinkingBudget,
         _ => return Ok(()),
     };
     let message =

@@ -17,12 +17,9 @@ use serde_json::{Value, json};
 pub(in crate::chat) use guide::{AnswerGuide, Thinking};
 pub(in crate::chat) use schema::text_format;
 
-use crate::chat::{Error, Format, Tokenizer};
+use crate::chat::{Error, Field, Format, Tokenizer};
 use recent::Recent;
 use schema::Problem;
-
-/// The request's field that a format came by.
-const FIELD: &str = "response_format";
 
 /// How many subschemas are tried by themselves to find the one that is refused.
 const SEARCHED: usize = 64;
@@ -156,7 +153,7 @@ impl std::fmt::Debug for Grammars {
 }
 
 fn wrong(message: String) -> Error {
-    Error::Request { field: FIELD, message }
+    Error::Request { field: Field::Format, message }
 }
 
 fn located(problem: &Problem) -> String {

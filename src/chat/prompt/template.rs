@@ -2,6 +2,7 @@
 
 mod continued;
 mod controls;
+mod definition;
 mod environment;
 mod format_strings;
 mod functions;
@@ -17,9 +18,10 @@ mod variables;
 
 use minijinja::{Environment, ErrorKind, Value};
 
-use crate::chat::{ControlToken, Error, LoadError, Request};
+use crate::chat::{ControlToken, Error, Field, LoadError, Request};
 use crate::checkpoint::Templates;
 use controls::Controls;
+pub(super) use definition::definition;
 use knowledge::Knowledge;
 use plain::Search;
 use source::Source;
@@ -113,7 +115,7 @@ impl Template {
             ["messages", "tools"].into_iter().find(|&name| request.template_variables.contains_key(name))
         {
             let message = format!("the template's variable {name:?} comes from the request itself and cannot be set");
-            return Err(Error::Request { field: "template_variables", message });
+            return Err(Error::Request { field: Field::TemplateVariables, message });
         }
         let entry = self.entry(request);
         let search = Search::new(&entry.controls);
@@ -167,8 +169,8 @@ impl Template {
         let rendered = told.or(first.map(Err)).expect("a request that is not told is a bug");
         let mut text = rendered.map_err(|error| refused(&error))?;
         if let Some(content) = continued {
-            let marked = mark(variables::Speaker::Assistant, content);
-            continued::cut(&mut text, marked.as_deref().unwrap_or(content))?;
+            let marked = mark(variables::Speaker::Assistant, &content);
+            continued::cut(&mut text, marked.as_deref().unwrap_or(&content))?;
         }
         Ok(text)
     }
@@ -235,7 +237,7 @@ fn refused(error: &minijinja::Error) -> Error {
         Some(message) => format!("the model's chat template refuses these messages: {message}"),
         None => format!("the model's chat template failed on these messages: {error}"),
     };
-    Error::Request { field: "messages", message }
+    Error::Request { field: Field::Messages, message }
 }
 
 #[cfg(test)]

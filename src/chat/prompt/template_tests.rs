@@ -3,14 +3,14 @@
 use serde_json::{Map, Value as Json, json};
 
 use super::*;
-use crate::chat::{Message, Role, Tool, ToolCall};
+use crate::chat::{Message, Part, Role, Tool, ToolCall, ToolField};
 
 fn message(role: Role, content: &str) -> Message {
     Message::new(role, content)
 }
 
 fn request(messages: Vec<Message>) -> Request {
-    Request { messages, ..Request::default() }
+    Request::new(messages)
 }
 
 pub(super) fn render_with(source: &str, request: &Request) -> Result<String, Error> {
@@ -35,7 +35,7 @@ fn variables() {
     let mut request = Request { template_variables: variables, ..request(vec![message(Role::User, "x")]) };
     assert_eq!(render_with("{{ enable_thinking is false }}", &request).unwrap(), "True");
     request.template_variables.insert("messages".to_owned(), json!([]));
-    assert!(matches!(render_with("", &request), Err(Error::Request { field: "template_variables", .. })));
+    assert!(matches!(render_with("", &request), Err(Error::Request { field: Field::TemplateVariables, .. })));
 }
 
 #[test]
@@ -74,7 +74,7 @@ fn the_time() {
 fn failures() {
     let request = request(vec![message(Role::User, "x")]);
     let check = |source: &str, piece: &str| match render_with(source, &request) {
-        Err(Error::Request { field: "messages", message }) => assert!(message.contains(piece), "{message}"),
+        Err(Error::Request { field: Field::Messages, message }) => assert!(message.contains(piece), "{message}"),
         other => panic!("{other:?}"),
     };
     check("{{ raise_exception('Only ' + 'users!') }}", "refuses these messages: Only users!");
@@ -125,18 +125,15 @@ fn open(default: &str, tool_use: Option<&str>, files: &[(&str, &str)]) -> Templa
 
 #[test]
 fn named_and_included_templates() {
-    let tool = Tool {
-        name: "f".to_owned(),
-        parameters: json!({}),
-        strict: true,
-        definition: json!({"z": 1, "a": 2}).as_object().unwrap().clone(),
-    };
+    let given = vec![ToolField::Strict, ToolField::Parameters, ToolField::Name];
+    let tool = Tool { strict: true, given, ..Tool::new("f", json!({"z": 1, "a": 2})) };
     let plain = request(vec![message(Role::User, "x")]);
     let mut with_tools = Request { tools: vec![tool], ..plain.clone() };
+    let expected = "tools {\"strict\": true, \"parameters\": {\"z\": 1, \"a\": 2}, \"name\": \"f\"}";
     let template = open("plain {{ tools is none }}", Some("tools {{ tools[0].function | tojson }}"), &[]);
     assert_eq!(template.render(&plain).unwrap().text, "plain True");
-    assert_eq!(template.render(&with_tools).unwrap().text, "tools {\"z\": 1, \"a\": 2}");
-    with_tools.tool_choice = crate::chat::ToolChoice::None;
+    assert_eq!(template.render(&with_tools).unwrap().text, expected);
+    with_tools.tool_use = crate::chat::ToolChoice::None;
     assert_eq!(template.render(&with_tools).unwrap().text, "plain True");
     let template = open("{% include 'b.jinja' %}", None, &[("b.jinja", "<{{ messages[0].content }}>")]);
     assert_eq!(template.render(&plain).unwrap().text, "<x>");
@@ -204,15 +201,9 @@ fn a_request_told_in_other_ways() {
         name: "f".to_owned(),
         arguments: json!({"x": [1, "é"]}).as_object().unwrap().clone(),
     };
-    let tool = |definition: serde_json::Value| Tool {
-        name: "f".to_owned(),
-        parameters: json!({}),
-        strict: false,
-        definition: definition.as_object().unwrap().clone(),
-    };
-    let called = Message { tool_calls: vec![call], ..message(Role::Assistant, "") };
-    let bare = json!({"name": "f", "parameters": {"properties": {"x": {"type": "array"}}}});
-    let request = Request { tools: vec![tool(bare)], ..request(vec![message(Role::User, "x"), called]) };
+    let called = message(Role::Assistant, "").with(Part::ToolCall(call));
+    let bare = Tool::new("f", json!({"properties": {"x": {"type": "array"}}}));
+    let request = Request { tools: vec![bare], ..request(vec![message(Role::User, "x"), called]) };
     let rendered = |source: &str| open(source, None, &[]).render(&request).map(|rendered| rendered.text);
     let arguments = "messages[1].tool_calls[0].function.arguments";
     assert_eq!(rendered(&format!("{{{{ {arguments} | tojson }}}}")).unwrap(), "{\"x\": [1, \"é\"]}");
@@ -232,12 +223,7 @@ fn a_request_told_in_other_ways() {
 /// Firefunction's template is told of functions as text, and of a day.
 #[test]
 fn functions_as_text() {
-    let tool = Tool {
-        name: "f".to_owned(),
-        parameters: json!({}),
-        strict: false,
-        definition: json!({"name": "f"}).as_object().unwrap().clone(),
-    };
+    let tool = Tool { given: vec![ToolField::Name], ..Tool::new("f", json!({})) };
     let plain = request(vec![message(Role::User, "x")]);
     let with_tools = Request { tools: vec![tool], ..plain.clone() };
     let template = open("{{ functions + ' ' + datetime }}", None, &[]);

@@ -5,8 +5,9 @@ use std::borrow::Cow;
 
 use serde_json::{Map, json};
 
+use super::template::definition;
 use crate::chat::{
-    Dialect, Message, Request, Role, Template, Tool, ToolCall,
+    Dialect, Message, Part, Request, Role, Template, Tool, ToolCall,
     dialect::CallIds,
     output::tools::{Envelope, Format},
     python::dumps,
@@ -14,7 +15,7 @@ use crate::chat::{
 
 /// The request as the template can render it.
 pub(in crate::chat) fn tools<'a>(request: &'a Request, template: &Template, dialect: &Dialect) -> Cow<'a, Request> {
-    let past = |message: &Message| !message.tool_calls.is_empty() || message.role == Role::Tool;
+    let past = |message: &Message| message.tool_calls().next().is_some() || message.role == Role::Tool;
     let spoken = !request.callable().is_empty() || request.messages.iter().any(past);
     let Some(format) = dialect.tools.first().filter(|_| spoken && !template.knows_tools()) else {
         return Cow::Borrowed(request);
@@ -27,7 +28,8 @@ pub(in crate::chat) fn tools<'a>(request: &'a Request, template: &Template, dial
         let lesson = lesson(request.callable(), format);
         match taught.messages.first_mut() {
             Some(first) if matches!(first.role, Role::System | Role::Developer) => {
-                first.content = format!("{}\n\n{lesson}", first.content);
+                let text = format!("{}\n\n{lesson}", first.text());
+                first.set_text(text);
             }
             _ => taught.messages.insert(0, Message::new(Role::System, lesson)),
         }
@@ -39,23 +41,26 @@ pub(in crate::chat) fn tools<'a>(request: &'a Request, template: &Template, dial
 fn add(messages: &mut Vec<Message>, message: &Message, format: &Format) {
     match message.role {
         Role::Tool => {
-            let result = format!("<tool_response>\n{}\n</tool_response>", message.content);
+            let result = format!("<tool_response>\n{}\n</tool_response>", message.text());
             match messages.last_mut() {
                 // The results of one turn's calls stand together.
-                Some(last) if last.role == Role::User && last.content.starts_with("<tool_response>\n") => {
-                    last.content = format!("{}\n{result}", last.content);
+                Some(last) if last.role == Role::User && last.text().starts_with("<tool_response>\n") => {
+                    let text = format!("{}\n{result}", last.text());
+                    last.set_text(text);
                 }
                 _ => messages.push(Message::new(Role::User, result)),
             }
         }
-        _ if message.tool_calls.is_empty() => messages.push(message.clone()),
-        role => {
-            let calls = written(&message.tool_calls, format);
-            let content = match message.content.is_empty() {
-                true => calls,
-                false => format!("{}\n{calls}", message.content),
-            };
-            messages.push(Message { content, tool_calls: Vec::new(), ..Message { role, ..message.clone() } });
+        _ if message.tool_calls().next().is_none() => messages.push(message.clone()),
+        _ => {
+            let calls: Vec<ToolCall> = message.tool_calls().cloned().collect();
+            let calls = written(&calls, format);
+            let text = message.text();
+            let text = if text.is_empty() { calls } else { format!("{text}\n{calls}") };
+            let mut message = message.clone();
+            message.content.retain(|part| !matches!(part, Part::ToolCall(_)));
+            message.set_text(text);
+            messages.push(message);
         }
     }
 }
@@ -70,16 +75,12 @@ pub(in crate::chat) fn written(calls: &[ToolCall], format: &Format) -> String {
 /// The request with ids that the dialect's template takes: the same id everywhere for the same id.
 pub(in crate::chat) fn ids(request: Cow<'_, Request>, ids: CallIds) -> Cow<'_, Request> {
     let fits = |id: &String| id.is_empty() || ids.allow(id);
-    let fit = |message: &Message| {
-        message.tool_calls.iter().all(|call| fits(&call.id)) && message.tool_call_id.iter().all(fits)
-    };
-    if request.messages.iter().all(fit) {
+    if request.messages.iter().flat_map(Message::call_ids).all(fits) {
         return request;
     }
     let mut request = request.into_owned();
     for message in &mut request.messages {
-        let known = message.tool_calls.iter_mut().map(|call| &mut call.id).chain(&mut message.tool_call_id);
-        for id in known.filter(|id| !id.is_empty() && !ids.allow(id)) {
+        for id in message.call_ids_mut().filter(|id| !id.is_empty() && !ids.allow(id)) {
             // FNV-1a, in nine letters and digits.
             let fold = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
             let mut hash = id.bytes().fold(0xcbf2_9ce4_8422_2325, fold);
@@ -98,7 +99,7 @@ pub(in crate::chat) fn ids(request: Cow<'_, Request>, ids: CallIds) -> Cow<'_, R
 /// What the model is told of its tools.
 fn lesson(tools: &[Tool], format: &Format) -> String {
     let line = |tool: &Tool| {
-        let tool = json!({"type": "function", "function": tool.definition});
+        let tool = json!({"type": "function", "function": definition(tool)});
         dumps(&tool)
     };
     let list: Vec<String> = tools.iter().map(line).collect();
@@ -123,18 +124,15 @@ mod tests {
     #[test]
     fn ids_of_another_shape_become_nine_characters_and_stay_pairs() {
         let call = |id: &str| ToolCall { id: id.to_owned(), name: "f".to_owned(), arguments: Map::new() };
-        let request = |id: &str| Request {
-            messages: vec![
-                Message { tool_calls: vec![call(id)], ..Message::new(Role::Assistant, "") },
-                Message { tool_call_id: Some(id.to_owned()), ..Message::new(Role::Tool, "4") },
-            ],
-            ..Request::default()
+        let request = |id: &str| {
+            let assistant = Message::new(Role::Assistant, "").with(Part::ToolCall(call(id)));
+            Request::new(vec![assistant, Message::tool_result(id, "4")])
         };
         let own = request("call_0123456789abcdefghijklmn");
         let fitted = ids(Cow::Borrowed(&own), CallIds::Nine).into_owned();
-        let id = &fitted.messages[0].tool_calls[0].id;
+        let id = &fitted.messages[0].tool_calls().next().unwrap().id;
         assert!(CallIds::Nine.allow(id), "{id}");
-        assert_eq!(fitted.messages[1].tool_call_id.as_ref(), Some(id));
+        assert_eq!(fitted.messages[1].answered_call(), Some(id.as_str()));
         assert_eq!(*ids(Cow::Borrowed(&own), CallIds::Long), own);
         let nine = request("abcDEF123");
         assert_eq!(*ids(Cow::Borrowed(&nine), CallIds::Nine), nine);

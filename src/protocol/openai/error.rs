@@ -2,7 +2,10 @@
 
 use serde::Serialize;
 
-use crate::protocol::{Kind, Refusal, sse};
+use crate::{
+    chat::{self, Field},
+    protocol::{Kind, Refusal, sse},
+};
 
 #[derive(Serialize)]
 struct Envelope<'a> {
@@ -37,14 +40,33 @@ fn envelope(refusal: &Refusal) -> Envelope<'_> {
         Kind::Closing => ("server_error", Some("server_closing")),
         Kind::Internal => ("server_error", None),
     };
-    let param = refusal.field.as_deref().map(our_name_to_theirs);
+    let param = refusal.field.as_deref();
     Envelope { error: Error { message: &refusal.message, r#type, param, code } }
 }
 
-/// The chat layer names fields in mettle's words.
-fn our_name_to_theirs(field: &str) -> &str {
-    match field {
-        "template_variables" => "chat_template_kwargs",
-        same => same,
-    }
+/// What the chat layer refuses, with the field as OpenAI calls it.
+pub fn of_chat(error: &chat::Error) -> Refusal {
+    Refusal::of_chat(error, field_name)
+}
+
+/// Where a part of a chat request stands in the body.
+fn field_name(field: Field) -> String {
+    let name = match field {
+        Field::Messages => "messages",
+        Field::Part { message, part } => return format!("messages[{message}].content[{part}]"),
+        Field::MaxTokens => "max_tokens",
+        Field::Answers => "n",
+        Field::LogitBias => "logit_bias",
+        Field::TopLogprobs => "top_logprobs",
+        Field::Tools => "tools",
+        Field::Format => "response_format",
+        Field::Thinking => "enable_thinking",
+        Field::ThinkingEffort => "reasoning_effort",
+        Field::ThinkingBudget => "thinking_budget",
+        Field::TemplateVariables => "chat_template_kwargs",
+        Field::Input(None) => "input",
+        Field::Input(Some(index)) => return format!("input[{index}]"),
+        Field::Dimensions => "dimensions",
+    };
+    name.to_owned()
 }

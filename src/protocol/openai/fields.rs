@@ -28,6 +28,11 @@ impl Fields {
         }
     }
 
+    /// The names of what has not been taken yet, in their order.
+    pub(super) fn names(&self) -> impl Iterator<Item = &str> {
+        self.fields.keys().map(String::as_str)
+    }
+
     /// Where a field of this object lies in the body.
     pub(super) fn path(&self, name: &str) -> String {
         format!("{}{name}", self.prefix)

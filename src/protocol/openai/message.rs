@@ -1,15 +1,16 @@
-//! Messages of a conversation: text, whole or in parts, thoughts, and calls of tools.
+//! Messages of a conversation: what is said, in one piece or in parts, reasoning, and calls of tools.
 
 use serde_json::{Map, Value};
 
 use super::fields::{Fields, expected};
 use crate::{
-    chat::{Message, Role, ToolCall},
+    chat::{Media, Message, Part, Role, ToolCall, ToolResult},
     protocol::Refusal,
 };
 
 const KNOWN: &str = "a message has role, content, name, reasoning_content, tool_calls and tool_call_id";
-const CONTENT: &str = "a string or a list of text parts";
+const CONTENT: &str = "a string or a list of parts";
+const PARTS: &str = "\"text\", \"image_url\", \"input_audio\" or \"file\"";
 
 /// The messages of a request, at least one.
 pub(super) fn from_wire(value: Option<Value>) -> Result<Vec<Message>, Refusal> {
@@ -31,34 +32,50 @@ fn one(path: &str, value: Value) -> Result<Message, Refusal> {
     let what = "system, developer, user, assistant or tool";
     let role = fields.read("role", what, role)?;
     let role = role.ok_or_else(|| Refusal::field(fields.path("role"), format!("missing; expected {what}")))?;
-    let content = match fields.take("content") {
-        Some(value) => text(&fields.path("content"), value)?,
+    let said = match fields.take("content") {
+        Some(value) => parts(&fields.path("content"), value)?,
         // What an assistant says when it only calls tools, and how answers without a word come back.
-        None if role == Role::Assistant => String::new(),
+        None if role == Role::Assistant => Vec::new(),
         None => return Err(Refusal::field(fields.path("content"), format!("missing; expected {CONTENT}"))),
     };
-    let mut message = Message { name: fields.string("name")?, ..Message::new(role, content) };
-    for thought in ["reasoning_content", "reasoning"] {
-        let said = fields.string(thought)?.filter(|text| !text.is_empty());
-        message.reasoning = message.reasoning.or(only(role == Role::Assistant, said, &fields.path(thought), "thinks")?);
+    let name = fields.string("name")?;
+    let mut content: Vec<Part> = reasoning(&mut fields, role)?.map(Part::Reasoning).into_iter().collect();
+    match result_of(&mut fields, role)? {
+        Some(call) => content.push(Part::ToolResult(ToolResult { call, content: said })),
+        None => content.extend(said),
     }
     let calls = tool_calls(&mut fields)?;
-    message.tool_calls =
-        only(role == Role::Assistant, calls, &fields.path("tool_calls"), "calls tools")?.unwrap_or_default();
-    let id = fields.string("tool_call_id")?;
-    message.tool_call_id = match role {
-        Role::Tool => id,
-        _ if id.is_some() => {
-            let problem = "only a message of role tool answers a call; leave it out";
-            return Err(Refusal::field(fields.path("tool_call_id"), problem));
-        }
-        _ => None,
-    };
+    let calls = only(role == Role::Assistant, calls, &fields.path("tool_calls"), "calls tools")?;
+    content.extend(calls.into_iter().flatten().map(Part::ToolCall));
     let empty = |value: &Value| value.as_array().is_some_and(Vec::is_empty).then_some(());
     fields.read("annotations", "an empty list or none, because only text is taken back", empty)?;
     refusal(&mut fields)?;
     fields.finish(KNOWN)?;
-    Ok(message)
+    Ok(Message { role, name, content })
+}
+
+/// What the assistant thought, by either of the names that clients send it back by.
+fn reasoning(fields: &mut Fields, role: Role) -> Result<Option<String>, Refusal> {
+    let mut found = None;
+    for name in ["reasoning_content", "reasoning"] {
+        let text = fields.string(name)?.filter(|text| !text.is_empty());
+        let text = only(role == Role::Assistant, text, &fields.path(name), "thinks")?;
+        found = found.or(text);
+    }
+    Ok(found)
+}
+
+/// The id of the call that a tool's message answers, if the client told one; `None` for other messages.
+fn result_of(fields: &mut Fields, role: Role) -> Result<Option<Option<String>>, Refusal> {
+    let id = fields.string("tool_call_id")?;
+    match role {
+        Role::Tool => Ok(Some(id)),
+        _ if id.is_some() => {
+            let problem = "only a message of role tool answers a call; leave it out";
+            Err(Refusal::field(fields.path("tool_call_id"), problem))
+        }
+        _ => Ok(None),
+    }
 }
 
 /// A field that only an assistant's message may have.
@@ -133,10 +150,10 @@ fn role(value: &Value) -> Option<Role> {
     }
 }
 
-/// A content's text. Parts are joined as they are, with nothing added between them.
-fn text(path: &str, content: Value) -> Result<String, Refusal> {
+/// What a message says: a text, or parts of several kinds.
+fn parts(path: &str, content: Value) -> Result<Vec<Part>, Refusal> {
     match content {
-        Value::String(text) => Ok(text),
+        Value::String(text) => Ok(vec![Part::Text(text)]),
         Value::Array(parts) => {
             let numbered = parts.into_iter().enumerate();
             numbered.map(|(index, value)| part(&format!("{path}[{index}]"), value)).collect()
@@ -145,19 +162,61 @@ fn text(path: &str, content: Value) -> Result<String, Refusal> {
     }
 }
 
-fn part(path: &str, value: Value) -> Result<String, Refusal> {
+fn part(path: &str, value: Value) -> Result<Part, Refusal> {
     let mut fields = Fields::of(path, value)?;
     let kind = fields.string("type")?;
-    match kind.as_deref() {
-        Some("text") => {}
-        Some(other) => {
-            let problem = format!("this model takes text only, so parts are of type \"text\"; got {other:?}");
-            return Err(Refusal::field(fields.path("type"), problem));
-        }
-        None => return Err(Refusal::field(fields.path("type"), "missing; this model takes parts of type \"text\"")),
+    let part = match kind.as_deref() {
+        Some("text") => Part::Text(needed(&mut fields, "text")?),
+        Some("image_url") => Part::Picture(picture(&mut fields)?),
+        Some("input_audio") => Part::Sound(sound(&mut fields)?),
+        Some("file") => Part::Document(document(&mut fields)?),
+        Some(other) => return Err(Refusal::field(fields.path("type"), format!("expected {PARTS}, got {other:?}"))),
+        None => return Err(Refusal::field(fields.path("type"), format!("missing; expected {PARTS}"))),
+    };
+    fields.finish("a part has type and what belongs to it")?;
+    Ok(part)
+}
+
+/// `{"image_url": {"url": …, "detail": …}}`
+fn picture(fields: &mut Fields) -> Result<Media, Refusal> {
+    let mut inner = object(fields, "image_url")?;
+    let url = needed(&mut inner, "url")?;
+    inner.string("detail")?;
+    inner.finish("a picture has url and detail")?;
+    Ok(Media::Url(url))
+}
+
+/// `{"input_audio": {"data": …, "format": …}}`
+fn sound(fields: &mut Fields) -> Result<Media, Refusal> {
+    let mut inner = object(fields, "input_audio")?;
+    let data = needed(&mut inner, "data")?;
+    let kind = needed(&mut inner, "format")?;
+    inner.finish("a sound has data and format")?;
+    Ok(Media::Base64 { kind, data })
+}
+
+/// `{"file": {"file_data": …, "filename": …}}`
+fn document(fields: &mut Fields) -> Result<Media, Refusal> {
+    let mut inner = object(fields, "file")?;
+    if inner.string("file_id")?.is_some() {
+        let problem = "no files are stored here; send file_data instead";
+        return Err(Refusal::field(inner.path("file_id"), problem));
     }
-    let text = fields.string("text")?;
-    let text = text.ok_or_else(|| Refusal::field(fields.path("text"), "missing; expected a string"))?;
-    fields.finish("a text part has type and text")?;
-    Ok(text)
+    let data = needed(&mut inner, "file_data")?;
+    let kind = inner.string("filename")?.unwrap_or_default();
+    inner.finish("a file has file_data and filename")?;
+    Ok(Media::Base64 { kind, data })
+}
+
+/// An object that must be there.
+fn object(fields: &mut Fields, name: &str) -> Result<Fields, Refusal> {
+    let path = fields.path(name);
+    let value = fields.take(name).ok_or_else(|| Refusal::field(&path, "missing; expected an object"))?;
+    Fields::of(&path, value)
+}
+
+/// A string that must be there.
+fn needed(fields: &mut Fields, name: &str) -> Result<String, Refusal> {
+    let text = fields.string(name)?;
+    text.ok_or_else(|| Refusal::field(fields.path(name), "missing; expected a string"))
 }

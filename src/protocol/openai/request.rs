@@ -1,6 +1,8 @@
 //! From a chat completion's body to a [`chat::Request`]. All validation is here; what the model alone can judge, such
 //! as the length of the prompt, is the chat layer's.
 
+use std::num::NonZeroUsize;
+
 use serde_json::{Map, Value};
 
 use super::{
@@ -17,7 +19,7 @@ use crate::{
 const STOPS: usize = 16;
 
 /// Answers to one request, and tokens told of beside each token.
-const ANSWERS: u64 = 16;
+const ANSWERS: usize = 16;
 const TOP_LOGPROBS: u64 = 20;
 
 const KNOWN: &str = "known are model, messages, stream, stream_options, max_tokens, max_completion_tokens, n, \
@@ -64,7 +66,7 @@ impl Request {
         let model = fields.string("model")?.filter(|name| !name.is_empty());
         let messages = message::from_wire(fields.take("messages"))?;
         let (stream, include_usage) = streaming(&mut fields)?;
-        let (tools, tool_choice, parallel_tool_calls) = tools::from_wire(&mut fields)?;
+        let (tools, tool_use, parallel_calls) = tools::from_wire(&mut fields)?;
         let chat = chat::Request {
             messages,
             max_tokens: max_tokens(&mut fields)?,
@@ -72,8 +74,8 @@ impl Request {
             ignore_eos: fields.bool("ignore_eos")?.unwrap_or(false),
             stop: stop(&mut fields)?,
             tools,
-            tool_choice,
-            parallel_tool_calls,
+            tool_use,
+            parallel_calls,
             format: format::from_wire(&mut fields)?,
             thinking: thinking::from_wire(&mut fields)?,
             continue_final: continue_final(&mut fields)?,
@@ -91,7 +93,7 @@ impl Request {
     /// How the answer to this request is written; `model` is the name that it gives.
     pub fn reply(&self, model: &str) -> Reply {
         let chunks = if self.include_usage { Chunks::WithUsage } else { Chunks::Plain };
-        Reply::new(model, chunks, self.chat.answers.max(1), self.chat.logprobs.is_some())
+        Reply::new(model, chunks, self.chat.answers.get(), self.chat.logprobs.is_some())
     }
 }
 
@@ -148,10 +150,13 @@ fn sampling(fields: &mut Fields) -> Result<Overrides, Refusal> {
     })
 }
 
-fn answers(fields: &mut Fields) -> Result<usize, Refusal> {
+fn answers(fields: &mut Fields) -> Result<NonZeroUsize, Refusal> {
     let what = format!("a whole number from 1 to {ANSWERS}");
-    let count = |value: &Value| value.as_u64().filter(|count| (1..=ANSWERS).contains(count));
-    Ok(fields.read("n", &what, count)?.unwrap_or(1) as usize)
+    let count = |value: &Value| {
+        let count = usize::try_from(value.as_u64()?).ok().filter(|count| *count <= ANSWERS)?;
+        NonZeroUsize::new(count)
+    };
+    Ok(fields.read("n", &what, count)?.unwrap_or(NonZeroUsize::MIN))
 }
 
 fn logprobs(fields: &mut Fields) -> Result<Option<usize>, Refusal> {

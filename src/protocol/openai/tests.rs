@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::{chat::Request, error, models};
 use crate::{
-    chat::{Event, Finished, Message, Overrides, Phase, Reason, Role},
+    chat::{Event, Field, Finished, Message, Overrides, Part, Phase, Reason, Role},
     protocol::{Kind, Refusal, Reply, Usage, Whole},
 };
 
@@ -101,7 +101,7 @@ fn refused_messages() {
         (json!({"role": "robot", "content": "x"}), "messages[1].role", "got \"robot\""),
         (json!({"role": "user"}), "messages[1].content", "missing"),
         (json!({"role": "user", "content": null}), "messages[1].content", "missing"),
-        (json!({"role": "user", "content": 7}), "messages[1].content", "a string or a list of text parts, got 7"),
+        (json!({"role": "user", "content": 7}), "messages[1].content", "a string or a list of parts, got 7"),
         (json!({"role": "user", "content": ["x"]}), "messages[1].content[0]", "an object"),
         (json!({"role": "user", "content": [{"text": "x"}]}), "messages[1].content[0].type", "missing"),
         (json!({"role": "user", "content": [{"type": "text"}]}), "messages[1].content[0].text", "missing"),
@@ -112,10 +112,20 @@ fn refused_messages() {
         ),
         (
             json!({"role": "user", "content": [{"type": "text", "text": "x"}, {"type": "image_url", "image_url": {}}]}),
-            "messages[1].content[1].type",
-            "takes text only",
+            "messages[1].content[1].image_url.url",
+            "missing",
         ),
-        (json!({"role": "user", "content": [{"type": "input_audio"}]}), "messages[1].content[0].type", "text only"),
+        (json!({"role": "user", "content": [{"type": "video"}]}), "messages[1].content[0].type", "got \"video\""),
+        (
+            json!({"role": "user", "content": [{"type": "input_audio"}]}),
+            "messages[1].content[0].input_audio",
+            "missing",
+        ),
+        (
+            json!({"role": "user", "content": [{"type": "file", "file": {"file_id": "x"}}]}),
+            "messages[1].content[0].file.file_id",
+            "file_data",
+        ),
         (json!({"role": "user", "content": "x", "name": 7}), "messages[1].name", "a string"),
         (json!({"role": "assistant", "tool_calls": [{"id": "1"}]}), "messages[1].tool_calls[0].function", "missing"),
         (
@@ -171,7 +181,7 @@ fn a_request_in_full() {
             {"role": "system", "content": "s", "name": "n"},
             {"role": "developer", "content": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]},
             {"role": "assistant", "content": null, "tool_calls": [], "refusal": null},
-            {"role": "tool", "content": []},
+            {"role": "tool", "content": ""},
         ],
         "stream": true, "stream_options": {"include_usage": true, "include_obfuscation": false},
         "max_tokens": 5, "max_completion_tokens": 6, "stop": ["a", "b"], "seed": -1,
@@ -185,8 +195,8 @@ fn a_request_in_full() {
         request.chat.messages,
         [
             Message { name: Some("n".to_owned()), ..message(Role::System, "s") },
-            message(Role::Developer, "ab"),
-            message(Role::Assistant, ""),
+            message(Role::Developer, "a").with(Part::Text("b".to_owned())),
+            Message { content: Vec::new(), ..message(Role::Assistant, "") },
             message(Role::Tool, ""),
         ]
     );
@@ -338,13 +348,14 @@ fn errors_and_models() {
         let expected = json!({"message": refusal.message, "type": r#type, "param": param, "code": code});
         assert_eq!(body, json!({"error": expected}));
     };
-    let of_chat = |field, message: &str| Refusal::from(crate::chat::Error::Request { field, message: message.into() });
+    let of_chat =
+        |field, message: &str| error::of_chat(&crate::chat::Error::Request { field, message: message.into() });
     check(Refusal::field("top_p", "no"), "invalid_request_error", json!("top_p"), json!(null));
-    check(of_chat("template_variables", "no"), "invalid_request_error", json!("chat_template_kwargs"), json!(null));
-    let busy = Refusal::from(crate::chat::Error::Busy { waiting: 3, limit: 3 });
+    check(of_chat(Field::TemplateVariables, "no"), "invalid_request_error", json!("chat_template_kwargs"), json!(null));
+    let busy = error::of_chat(&crate::chat::Error::Busy { waiting: 3, limit: 3 });
     check(busy, "rate_limit_error", json!(null), json!("rate_limit_exceeded"));
     check(Refusal::closing(), "server_error", json!(null), json!("server_closing"));
-    let internal = Refusal::from(crate::chat::Error::Internal("x".into()));
+    let internal = error::of_chat(&crate::chat::Error::Internal("x".into()));
     check(internal, "server_error", json!(null), json!(null));
 
     let model = models::Model { id: "a/b", created: 7, context: 64 };

@@ -4,7 +4,10 @@ use serde_json::{Value, json};
 
 use super::chat::Request;
 use crate::{
-    chat::{Dry, Event, Finished, Format, Logprob, Phase, Reason, Thinking, TokenLogprob, ToolChoice, ToolEvent},
+    chat::{
+        Dry, Event, Finished, Format, Logprob, ParallelCalls, Phase, Reason, Thinking, TokenLogprob, ToolChoice,
+        ToolEvent, ToolField,
+    },
     protocol::{Refusal, Reply, Whole},
 };
 
@@ -28,15 +31,16 @@ fn tool(name: &str) -> Value {
 #[test]
 fn tools() {
     let request = with(json!({"tools": [
-        {"type": "function", "function": {"name": "f", "description": "d", "parameters": {"type": "object"}, "strict": true}},
+        {"type": "function", "function": {"description": "d", "name": "f", "parameters": {"type": "object"}, "strict": true}},
         {"type": "function", "function": {"name": "g", "description": null}},
     ], "parallel_tool_calls": false, "tool_choice": "required"}));
     let chat = request.expect("tools").chat;
-    assert_eq!((chat.tool_choice, chat.parallel_tool_calls), (ToolChoice::Required, false));
+    assert_eq!((chat.tool_use, chat.parallel_calls), (ToolChoice::Required, ParallelCalls::Forbidden));
     let (f, g) = (&chat.tools[0], &chat.tools[1]);
+    let fields = [ToolField::Description, ToolField::Name, ToolField::Parameters, ToolField::Strict];
     assert_eq!((f.name.as_str(), &f.parameters, f.strict), ("f", &json!({"type": "object"}), true));
-    assert_eq!(f.definition.keys().collect::<Vec<_>>(), ["name", "description", "parameters", "strict"]);
-    assert_eq!((&g.parameters, g.strict, g.definition.len()), (&json!({}), false, 1));
+    assert_eq!((f.description.as_deref(), f.given.as_slice()), (Some("d"), fields.as_slice()));
+    assert_eq!((&g.parameters, g.strict, g.given.as_slice()), (&json!({}), false, &[ToolField::Name][..]));
     for (tools, field, piece) in [
         (json!("x"), "tools", "a list of tools"),
         (json!([7]), "tools[0]", "an object"),
@@ -61,15 +65,12 @@ fn tools() {
 fn tool_choices() {
     let choose = |choice: Value| with(json!({"tools": [tool("f"), tool("g")], "tool_choice": choice}));
     let chosen = |choice: Value| choose(choice).expect("a choice").chat;
-    assert_eq!(chosen(json!("none")).tool_choice, ToolChoice::None);
+    assert_eq!(chosen(json!("none")).tool_use, ToolChoice::None);
     assert!(chosen(json!("none")).callable().is_empty());
-    assert_eq!(
-        chosen(json!({"type": "function", "function": {"name": "g"}})).tool_choice,
-        ToolChoice::Named("g".into())
-    );
+    assert_eq!(chosen(json!({"type": "function", "function": {"name": "g"}})).tool_use, ToolChoice::Named("g".into()));
     let allowed = json!({"type": "allowed_tools", "allowed_tools": {"mode": "required", "tools": [{"type": "function", "function": {"name": "g"}}]}});
     let chat = chosen(allowed);
-    assert_eq!((chat.tool_choice, chat.tools.len(), chat.tools[0].name.as_str()), (ToolChoice::Required, 1, "g"));
+    assert_eq!((chat.tool_use, chat.tools.len(), chat.tools[0].name.as_str()), (ToolChoice::Required, 1, "g"));
     for (choice, field, piece) in [
         (json!("maybe"), "tool_choice", "\"required\""),
         (json!(1), "tool_choice", "\"none\""),
@@ -147,7 +148,7 @@ fn thinking() {
 #[test]
 fn several_answers_and_their_probabilities() {
     let chat = with(json!({"n": 3, "logprobs": true, "top_logprobs": 2})).expect("a request").chat;
-    assert_eq!((chat.answers, chat.logprobs), (3, Some(2)));
+    assert_eq!((chat.answers.get(), chat.logprobs), (3, Some(2)));
     refused(json!({"n": 0}), "n", "from 1 to 16");
     refused(json!({"top_logprobs": 2}), "top_logprobs", "\"logprobs\": true");
     refused(json!({"logprobs": true, "top_logprobs": 21}), "top_logprobs", "from 0 to 20");

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::fields::{Fields, expected};
 use crate::{
-    chat::{Tool, ToolChoice},
+    chat::{ParallelCalls, Tool, ToolChoice, ToolField},
     protocol::Refusal,
 };
 
@@ -17,7 +17,7 @@ const NAME: usize = 128;
 const CHOICES: &str = "\"none\", \"auto\", \"required\" or {\"type\": \"function\", \"function\": {\"name\": …}}";
 
 /// `tools`, `tool_choice` and `parallel_tool_calls`.
-pub(super) fn from_wire(fields: &mut Fields) -> Result<(Vec<Tool>, ToolChoice, bool), Refusal> {
+pub(super) fn from_wire(fields: &mut Fields) -> Result<(Vec<Tool>, ToolChoice, ParallelCalls), Refusal> {
     let tools = match fields.take("tools") {
         None => Vec::new(),
         Some(Value::Array(tools)) if tools.len() <= TOOLS => {
@@ -37,7 +37,10 @@ pub(super) fn from_wire(fields: &mut Fields) -> Result<(Vec<Tool>, ToolChoice, b
         }
     }
     let (tools, choice) = choose(fields.take("tool_choice"), tools)?;
-    let parallel = fields.bool("parallel_tool_calls")?.unwrap_or(true);
+    let parallel = match fields.bool("parallel_tool_calls")? {
+        Some(false) => ParallelCalls::Forbidden,
+        Some(true) | None => ParallelCalls::Allowed,
+    };
     Ok((tools, choice, parallel))
 }
 
@@ -55,32 +58,32 @@ fn one(path: &str, value: Value) -> Result<Tool, Refusal> {
     let path = fields.path("function");
     let function = function.ok_or_else(|| Refusal::field(&path, "missing; expected an object with the tool's name"))?;
     fields.finish("a tool has type and function")?;
-    let definition = function.as_object().cloned().unwrap_or_default();
     let mut function = Fields::of(&path, function)?;
+    let given = function.names().filter_map(tool_field).collect();
     let name = function.string("name")?.filter(|name| is_name(name));
     let what = format!("a name of 1 to {NAME} letters, digits and the signs _ - . : /");
     let name = name.ok_or_else(|| Refusal::field(function.path("name"), format!("expected {what}")))?;
-    function.string("description")?;
+    let description = function.string("description")?;
     let strict = function.bool("strict")?.unwrap_or(false);
     let is_schema = |value: &Value| value.is_object().then(|| value.clone());
     let parameters = function.read("parameters", "an object, which is a JSON Schema", is_schema)?;
     function.finish("a function has name, description, parameters and strict")?;
-    Ok(Tool {
-        name,
-        parameters: parameters.unwrap_or_else(|| json!({})),
-        strict,
-        definition: without_nulls(definition),
-    })
+    Ok(Tool { name, description, parameters: parameters.unwrap_or_else(|| json!({})), strict, given })
+}
+
+fn tool_field(name: &str) -> Option<ToolField> {
+    match name {
+        "name" => Some(ToolField::Name),
+        "description" => Some(ToolField::Description),
+        "parameters" => Some(ToolField::Parameters),
+        "strict" => Some(ToolField::Strict),
+        _ => None,
+    }
 }
 
 fn is_name(name: &str) -> bool {
     let holds = |char: char| char.is_alphanumeric() || "_-.:/".contains(char);
     !name.is_empty() && name.len() <= NAME && name.chars().all(holds)
-}
-
-fn without_nulls(mut definition: Map<String, Value>) -> Map<String, Value> {
-    definition.retain(|_, value| !value.is_null());
-    definition
 }
 
 /// The choice, and the tools that it leaves.

@@ -39,6 +39,6 @@ fn begin(app: &App, body: &[u8]) -> Result<Begun, Refusal> {
     let asked = openai::chat::Request::from_wire(body)?;
     let entry = app.0.models.find(asked.model.as_deref())?;
     let reply = asked.reply(asked.model.as_deref().unwrap_or(entry.name()));
-    let answers = entry.model().generate(&asked.chat)?;
+    let answers = entry.model().generate(&asked.chat).map_err(|error| openai::error::of_chat(&error))?;
     Ok(Begun { answers, reply, stream: asked.stream })
 }

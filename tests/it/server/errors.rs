@@ -66,10 +66,11 @@ fn rows() -> Vec<(Value, u16, &'static str, &'static str)> {
         (json!({"messages": [{"role": "user"}]}), 400, "messages[0].content", "missing"),
         (json!({"messages": [{"role": "x", "content": ""}]}), 400, "messages[0].role", "got \"x\""),
         (
-            json!({"messages": [{"role": "user", "content": [{"type": "image_url"}]}]}),
+            json!({"messages": [{"role": "user", "content": [
+                {"type": "text", "text": "x"}, {"type": "image_url", "image_url": {"url": "http://x"}}]}]}),
             400,
-            "messages[0].content[0].type",
-            "text only",
+            "messages[0].content[1]",
+            "text only and no pictures",
         ),
         (
             json!({"messages": [{"role": "assistant", "tool_calls": [{}]}]}),

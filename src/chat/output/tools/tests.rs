@@ -62,12 +62,7 @@ struct Call {
 
 /// The tools that all cases declare.
 fn tools() -> Vec<Tool> {
-    let tool = |name: &str, parameters: Value| Tool {
-        name: name.to_owned(),
-        definition: Map::from_iter([("name".to_owned(), json!(name)), ("parameters".to_owned(), parameters.clone())]),
-        parameters,
-        strict: false,
-    };
+    let tool = |name: &str, parameters: Value| Tool::new(name, parameters);
     vec![
         tool(
             "get_weather",
@@ -83,7 +78,7 @@ fn tools() -> Vec<Tool> {
                 "options": {"type": "object", "properties": {"mode": {"type": "integer"}}}}}),
         ),
         // Both a description and parameters may be missing.
-        Tool { name: "now".to_owned(), parameters: json!({}), strict: false, definition: Map::new() },
+        Tool { given: Vec::new(), ..Tool::new("now", json!({})) },
         tool("mcp.search-all", json!({"type": "object", "properties": {"q": {"type": ["string", "null"]}, "any": {}}})),
     ]
 }
@@ -91,7 +86,7 @@ fn tools() -> Vec<Tool> {
 /// A tool that takes code.
 fn interpreter() -> Tool {
     let parameters = json!({"type": "object", "properties": {"code": {"type": "string"}}});
-    Tool { name: "python".to_owned(), parameters, strict: false, definition: Map::new() }
+    Tool::new("python", parameters)
 }
 
 /// How an answer ends: [`Splitter::finish`] or [`Splitter::complete`].

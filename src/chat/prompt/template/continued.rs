@@ -1,15 +1,17 @@
 //! Going on with the last message: the prompt ends where that message's content does.
 
+use std::borrow::Cow;
+
 use super::text::is_space;
-use crate::chat::{Error, Request, Role};
+use crate::chat::{Error, Field, Request, Role};
 
 /// What transformers puts behind the content to find its end again. Some templates look for it by this name.
 pub(super) const TAG: &str = "CONTINUE_FINAL_MESSAGE_TAG ";
 
 /// The content that is gone on with, if any is.
-pub(super) fn content(request: &Request) -> Result<Option<&str>, Error> {
+pub(super) fn content(request: &Request) -> Result<Option<Cow<'_, str>>, Error> {
     match request.messages.last() {
-        Some(message) if request.continue_final && message.role == Role::Assistant => Ok(Some(&message.content)),
+        Some(message) if request.continue_final && message.role == Role::Assistant => Ok(Some(message.text())),
         _ if request.continue_final => {
             Err(wrong("only the assistant's own message can be continued, and the last message is not the assistant's"))
         }
@@ -34,5 +36,5 @@ pub(super) fn cut(rendered: &mut String, content: &str) -> Result<(), Error> {
 }
 
 fn wrong(message: &str) -> Error {
-    Error::Request { field: "messages", message: message.to_owned() }
+    Error::Request { field: Field::Messages, message: message.to_owned() }
 }

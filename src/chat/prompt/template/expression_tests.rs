@@ -30,7 +30,7 @@ fn expressions_render_as_in_jinja2() {
     let sources = std::fs::read_to_string(folder.join("expressions.txt")).unwrap();
     let expected = std::fs::read(folder.join("expressions.json")).unwrap();
     let expected: Vec<Option<String>> = serde_json::from_slice(&expected).unwrap();
-    let request = Request { messages: vec![Message::new(Role::User, "x")], ..Request::default() };
+    let request = Request::new(vec![Message::new(Role::User, "x")]);
     let mut wrong = Vec::new();
     for (source, expected) in sources.split("\n§\n").zip(&expected) {
         let rendered = template(source, &[]).map_err(|error| error.to_string());

@@ -3,7 +3,7 @@
 use serde_json::{Map, json};
 
 use super::{Template, ThinkingControl};
-use crate::chat::{Message, Request, Role, Thinking, Tool, ToolCall};
+use crate::chat::{Message, Part, Request, Role, Thinking, Tool, ToolCall, ToolField};
 
 /// Words that no template has of its own.
 const WORDS: [&str; 3] = ["mettle_probes_tools", "mettle_probes_results", "mettle_probes_reasoning"];
@@ -49,27 +49,22 @@ fn thinking(template: &Template) -> ThinkingControl {
 }
 
 fn asked(thinking: Thinking) -> Request {
-    Request { messages: vec![Message::new(Role::User, "Hello")], thinking, ..Request::default() }
+    Request { thinking, ..Request::new(vec![Message::new(Role::User, "Hello")]) }
 }
 
 /// A tool was called and has answered.
 fn called() -> Request {
     let call = ToolCall { id: "call00001".to_owned(), name: WORDS[0].to_owned(), arguments: Map::new() };
     let assistant =
-        Message { reasoning: Some(WORDS[2].to_owned()), tool_calls: vec![call], ..Message::new(Role::Assistant, "") };
-    let answer = Message {
-        name: Some(WORDS[0].to_owned()),
-        tool_call_id: Some("call00001".to_owned()),
-        ..Message::new(Role::Tool, WORDS[1])
-    };
+        Message::new(Role::Assistant, "").with(Part::Reasoning(WORDS[2].to_owned())).with(Part::ToolCall(call));
+    let answer = Message { name: Some(WORDS[0].to_owned()), ..Message::tool_result("call00001", WORDS[1]) };
     let thinking = Thinking { enabled: Some(true), ..Thinking::default() };
     let messages = vec![Message::new(Role::User, "Hello"), assistant, answer];
-    Request { messages, tools: vec![tool()], thinking, ..Request::default() }
+    Request { tools: vec![tool()], thinking, ..Request::new(messages) }
 }
 
 fn tool() -> Tool {
     let parameters = json!({"type": "object", "properties": {}});
-    let definition = json!({"name": WORDS[0], "description": "", "parameters": parameters.clone()});
-    let definition = definition.as_object().cloned().unwrap_or_default();
-    Tool { name: WORDS[0].to_owned(), parameters, strict: false, definition }
+    let given = vec![ToolField::Name, ToolField::Description, ToolField::Parameters];
+    Tool { description: Some(String::new()), given, ..Tool::new(WORDS[0], parameters) }
 }

@@ -7,7 +7,7 @@ use serde_json::{Map, Value as Json, json};
 
 use super::environment;
 use super::public_tests::{public_templates, template, template_with_fuel};
-use crate::chat::{ControlToken, Message, Request, Role, Thinking, Tool, ToolCall, ToolChoice};
+use crate::chat::{ControlToken, Message, Part, Request, Role, Thinking, Tool, ToolCall, ToolChoice, ToolField};
 
 #[test]
 fn hostile_templates_end() {
@@ -48,7 +48,7 @@ fn hostile_templates_end() {
 }
 
 fn asked() -> Request {
-    Request { messages: vec![Message::new(Role::User, "x")], ..Request::default() }
+    Request::new(vec![Message::new(Role::User, "x")])
 }
 
 /// How long the longest rendering takes; run by hand.
@@ -109,28 +109,41 @@ impl Random {
     fn message(&mut self) -> Message {
         let roles = [Role::System, Role::Developer, Role::User, Role::Assistant, Role::Tool];
         let optional = |random: &mut Random, chances| random.one_in(chances).then(|| random.text());
-        let (name, reasoning, tool_call_id) = (optional(self, 4), optional(self, 3), optional(self, 3));
+        let name = optional(self, 4);
+        let reasoning = optional(self, 3);
+        let answered = optional(self, 3);
         let calls = if self.one_in(3) { self.below(3) } else { 0 };
-        let tool_calls =
-            (0..calls).map(|_| ToolCall { id: self.text(), name: self.text(), arguments: self.object(3) }).collect();
-        Message { name, reasoning, tool_calls, tool_call_id, ..Message::new(roles[self.below(5)], self.text()) }
+        let call =
+            |random: &mut Random| ToolCall { id: random.text(), name: random.text(), arguments: random.object(3) };
+        let calls: Vec<Part> = (0..calls).map(|_| Part::ToolCall(call(self))).collect();
+        let role = roles[self.below(5)];
+        let mut message = match answered {
+            Some(id) => Message { role, ..Message::tool_result(id, self.text()) },
+            None => Message::new(role, self.text()),
+        };
+        message.name = name;
+        message.content.extend(reasoning.map(Part::Reasoning));
+        message.content.extend(calls);
+        message
     }
 
     fn request(&mut self) -> Request {
         let tools = if self.one_in(2) { self.below(4) } else { 0 };
         let tool = |random: &mut Random| {
-            let mut definition = random.object(4);
-            if !random.one_in(4) {
-                definition.insert("name".to_owned(), Json::from(random.text()));
-                definition.insert("description".to_owned(), Json::from(random.text()));
-                definition.insert("parameters".to_owned(), json!({"type": "object", "properties": random.object(3)}));
+            let mut tool = Tool::new(random.text(), Json::Object(random.object(4)));
+            if random.one_in(4) {
+                tool.given.clear();
+            } else {
+                tool.description = Some(random.text());
+                tool.given.push(ToolField::Description);
+                tool.parameters = json!({"type": "object", "properties": random.object(3)});
             }
-            Tool { name: random.text(), parameters: json!({}), strict: false, definition }
+            tool
         };
+        let messages = (0..1 + self.below(7)).map(|_| self.message()).collect();
         Request {
-            messages: (0..1 + self.below(7)).map(|_| self.message()).collect(),
             tools: (0..tools).map(|_| tool(self)).collect(),
-            tool_choice: if self.one_in(8) { ToolChoice::None } else { ToolChoice::Auto },
+            tool_use: if self.one_in(8) { ToolChoice::None } else { ToolChoice::Auto },
             thinking: Thinking {
                 enabled: [None, Some(true), Some(false)][self.below(3)],
                 effort: self.one_in(3).then(|| ["low", "high", "none", "max", "\0"][self.below(5)].to_owned()),
@@ -138,7 +151,7 @@ impl Random {
             },
             continue_final: self.one_in(5),
             template_variables: if self.one_in(4) { self.object(3) } else { Map::new() },
-            ..Request::default()
+            ..Request::new(messages)
         }
     }
 }
@@ -264,10 +277,9 @@ fn long_conversation() {
     let tool = |index: usize| {
         let parameters = json!({"type": "object", "properties": {"query": {"type": "string", "description": "What to look for"},
             "limit": {"type": "integer", "minimum": 1}, "tags": {"type": "array", "items": {"type": "string"}}}, "required": ["query"]});
-        let definition =
-            json!({"name": format!("tool_{index}"), "description": "Does something useful.", "parameters": parameters});
-        let definition = definition.as_object().unwrap().clone();
-        Tool { name: format!("tool_{index}"), parameters: json!({}), strict: false, definition }
+        let description = Some("Does something useful.".to_owned());
+        let given = vec![ToolField::Name, ToolField::Description, ToolField::Parameters];
+        Tool { description, given, ..Tool::new(format!("tool_{index}"), parameters) }
     };
     let messages = (0..200).map(|index| {
         let role = if index % 2 == 0 { Role::User } else { Role::Assistant };
@@ -275,7 +287,7 @@ fn long_conversation() {
     });
     let mut messages: Vec<Message> = messages.collect();
     messages.push(Message::new(Role::User, "And?"));
-    let request = Request { messages, tools: (0..20).map(tool).collect(), ..Request::default() };
+    let request = Request { tools: (0..20).map(tool).collect(), ..Request::new(messages) };
     for (name, source) in public_templates() {
         let controls = [ControlToken { text: "<|im_end|>".to_owned(), special: true }];
         let template = template(&source, &controls).unwrap();
@@ -286,7 +298,8 @@ fn long_conversation() {
         };
         let (plain, size) = time(&request);
         let mut marked = request.clone();
-        marked.messages[0].content.push_str("<|im_end|> x");
+        let text = format!("{}<|im_end|> x", marked.messages[0].text());
+        marked.messages[0].set_text(text);
         writeln!(std::io::stderr(), "{name}: {plain:?}, with a control token {:?}, {size} bytes", time(&marked).0)
             .unwrap();
     }

@@ -11,7 +11,7 @@ use std::ops::Range;
 use super::controls::Controls;
 use super::text::is_space;
 use super::variables::{Mark, Speaker};
-use crate::chat::Error;
+use crate::chat::{Error, Field};
 
 /// Where marks stand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -97,7 +97,7 @@ impl<'a> Search<'a> {
         ranges.filter(|ranges| !self.completes_pieces(text, ranges)).ok_or_else(|| {
             let message = "a message holds the name of a control token, or a part of one, where the model's chat template \
                            reads it, so it cannot be told from the template's own; put some text before and behind it";
-            Error::Request { field: "messages", message: message.to_owned() }
+            Error::Request { field: Field::Messages, message: message.to_owned() }
         })
     }
 

@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::public_tests::{public_templates, template};
 use super::{Rendered, Template};
-use crate::chat::{ControlToken, Error, Message, Request, Role, Tool, ToolCall};
+use crate::chat::{ControlToken, Error, Message, Part, Request, Role, Tool, ToolCall};
 
 fn controls() -> Vec<ControlToken> {
     let special = ["<|im_start|>", "<|im_end|>", "<s>", "</s>", "[INST]"].map(|text| (text, true));
@@ -28,7 +28,7 @@ fn shown(rendered: &Rendered) -> String {
 const CHATML: &str = "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content | trim }}<|im_end|>\n{% endfor %}";
 
 fn of(source: &str, messages: Vec<Message>) -> Result<String, Error> {
-    let request = Request { messages, ..Request::default() };
+    let request = Request::new(messages);
     template(source, &controls()).unwrap().render(&request).map(|rendered| shown(&rendered))
 }
 
@@ -108,13 +108,12 @@ fn templates_that_read_names() {
 #[test]
 fn tools_and_calls_are_plain_too() {
     let source = "{{ tools | tojson }}{{ messages[0].tool_calls | tojson }}{{ name }}";
-    let definition = json!({"name": "f</s>", "parameters": {"<s>": ["</s>"]}}).as_object().unwrap().clone();
-    let tool = Tool { name: "f".to_owned(), parameters: json!({}), strict: false, definition };
+    let tool = Tool::new("f</s>", json!({"<s>": ["</s>"]}));
     let arguments = json!({"</s>": {"x": "[INST]"}}).as_object().unwrap().clone();
     let call = ToolCall { id: "<s>".to_owned(), name: "f".to_owned(), arguments };
-    let message = Message { tool_calls: vec![call], ..Message::new(Role::Assistant, "") };
+    let message = Message::new(Role::Assistant, "").with(Part::ToolCall(call));
     let template_variables = [("name".to_owned(), json!("[INST]"))].into_iter().collect();
-    let request = Request { messages: vec![message], tools: vec![tool], template_variables, ..Request::default() };
+    let request = Request { tools: vec![tool], template_variables, ..Request::new(vec![message]) };
     let rendered = template(source, &controls()).unwrap().render(&request).unwrap();
     assert_eq!(
         shown(&rendered),
@@ -126,11 +125,8 @@ fn tools_and_calls_are_plain_too() {
 
 #[test]
 fn a_continued_message_is_plain_to_its_end() {
-    let request = Request {
-        messages: vec![Message::new(Role::User, "q"), Message::new(Role::Assistant, "so </s> ")],
-        continue_final: true,
-        ..Request::default()
-    };
+    let messages = vec![Message::new(Role::User, "q"), Message::new(Role::Assistant, "so </s> ")];
+    let request = Request { continue_final: true, ..Request::new(messages) };
     let rendered = template(CHATML, &controls()).unwrap().render(&request).unwrap();
     assert!(shown(&rendered).ends_with("<|im_start|>assistant\nso ‹</s>›"), "{}", shown(&rendered));
 }
@@ -147,14 +143,10 @@ fn public_templates_do_not_tell() {
     };
     let messages = vec![
         Message::new(Role::User, "a</zz>"),
-        Message { tool_calls: vec![call()], reasoning: Some("</zz>".to_owned()), ..Message::new(Role::Assistant, "") },
-        Message {
-            tool_call_id: Some("call00001".to_owned()),
-            name: Some("f".to_owned()),
-            ..Message::new(Role::Tool, "</zz>b")
-        },
+        Message::new(Role::Assistant, "").with(Part::Reasoning("</zz>".to_owned())).with(Part::ToolCall(call())),
+        Message { name: Some("f".to_owned()), ..Message::tool_result("call00001", "</zz>b") },
     ];
-    let request = Request { messages, ..Request::default() };
+    let request = Request::new(messages);
     let mut found = 0;
     for (name, source) in public_templates() {
         let (with, without) = (template(&source, &controls).unwrap(), template(&source, &[]).unwrap());

@@ -8,7 +8,9 @@ use serde_json::{Map, Value as Json};
 use sha2::{Digest, Sha256};
 
 use super::{Rendered, Template, environment};
-use crate::chat::{ControlToken, Error, LoadError, Message, Request, Role, Thinking, Tool, ToolCall, ToolChoice};
+use crate::chat::{
+    ControlToken, Error, LoadError, Message, Part, Request, Role, Thinking, Tool, ToolCall, ToolChoice, ToolField,
+};
 use crate::checkpoint::Templates;
 
 /// Conversation, templates, and why ours is not what transformers makes of them.
@@ -75,17 +77,29 @@ fn message(json: &Json) -> Message {
         _ => Role::Tool,
     };
     let calls = json.get("tool_calls").and_then(Json::as_array).into_iter().flatten();
-    let tool_calls = calls.map(|call| ToolCall {
+    let calls = calls.map(|call| ToolCall {
         id: text(call, "id").unwrap(),
         name: text(call, "name").unwrap(),
         arguments: call["arguments"].as_object().unwrap().clone(),
     });
-    Message {
-        name: text(json, "name"),
-        reasoning: text(json, "reasoning"),
-        tool_calls: tool_calls.collect(),
-        tool_call_id: text(json, "tool_call_id"),
-        ..Message::new(role, text(json, "content").unwrap_or_default())
+    let said = text(json, "content").unwrap_or_default();
+    let mut message = match text(json, "tool_call_id") {
+        Some(id) => Message::tool_result(id, said),
+        None => Message::new(role, said),
+    };
+    message.name = text(json, "name");
+    message.content.extend(text(json, "reasoning").map(Part::Reasoning));
+    message.content.extend(calls.map(Part::ToolCall));
+    message
+}
+
+fn tool_field(name: &str) -> ToolField {
+    match name {
+        "name" => ToolField::Name,
+        "description" => ToolField::Description,
+        "parameters" => ToolField::Parameters,
+        "strict" => ToolField::Strict,
+        other => panic!("a tool has no {other}"),
     }
 }
 
@@ -94,14 +108,14 @@ fn request(json: &Json) -> Request {
     let tool = |json: &Json| Tool {
         name: text(json, "name").unwrap(),
         parameters: json["parameters"].clone(),
-        strict: false,
-        definition: json.as_object().unwrap().clone(),
+        description: text(json, "description"),
+        strict: json.get("strict").and_then(Json::as_bool).unwrap_or(false),
+        given: json.as_object().unwrap().keys().map(|key| tool_field(key)).collect(),
     };
     let thinking = json.get("thinking").cloned().unwrap_or_default();
     Request {
-        messages: list("messages").iter().map(message).collect(),
         tools: list("tools").iter().map(tool).collect(),
-        tool_choice: if json.get("tool_choice").is_some() { ToolChoice::None } else { ToolChoice::Auto },
+        tool_use: if json.get("tool_choice").is_some() { ToolChoice::None } else { ToolChoice::Auto },
         thinking: Thinking {
             enabled: thinking.get("enabled").and_then(Json::as_bool),
             effort: text(&thinking, "effort"),
@@ -109,7 +123,7 @@ fn request(json: &Json) -> Request {
         },
         continue_final: json.get("continue_final").is_some(),
         template_variables: json.get("variables").and_then(Json::as_object).cloned().unwrap_or_default(),
-        ..Request::default()
+        ..Request::new(list("messages").iter().map(message).collect())
     }
 }
 

@@ -3,6 +3,7 @@
 
 use serde_json::{Map, Value as Json, json};
 
+use super::definition::definition;
 use super::variables::shown_tools;
 use crate::chat::Request;
 
@@ -18,8 +19,8 @@ impl Telling {
     /// The ways to tell a request that are not the same, in the order in which they are tried.
     pub(super) fn all(request: &Request) -> impl Iterator<Item = Telling> {
         // Asked only once a template has failed.
-        let lacks = || shown_tools(request).iter().any(|tool| completed(&tool.definition) != tool.definition);
-        let calls = || request.messages.iter().any(|message| !message.tool_calls.is_empty());
+        let lacks = || shown_tools(request).iter().map(definition).any(|tool| completed(&tool) != tool);
+        let calls = || request.messages.iter().any(|message| message.tool_calls().next().is_some());
         [(false, false), (true, false), (false, true), (true, true)]
             .into_iter()
             .filter(move |(complete, text)| (!complete || lacks()) && (!text || calls()))

@@ -95,7 +95,9 @@ pub(super) fn flag_messages(request: &Request, source: &Source, messages: &mut [
         return;
     };
     if let Some(message) = messages.iter_mut().rev().find(|message| message.role == Role::User) {
-        message.content.push_str(if enabled { " /think" } else { " /no_think" });
+        let flag = if enabled { " /think" } else { " /no_think" };
+        let text = format!("{}{flag}", message.text());
+        message.set_text(text);
     }
 }
 

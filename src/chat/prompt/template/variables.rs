@@ -7,6 +7,7 @@ use minijinja::Value;
 use minijinja::value::Serde;
 use serde_json::{Map, Value as Json};
 
+use super::definition::definition;
 use super::source::Source;
 use super::telling::{Telling, completed};
 use super::{continued, thinking};
@@ -27,7 +28,7 @@ pub(super) type Mark<'a> = &'a dyn Fn(Speaker, &str) -> Option<String>;
 
 /// The tools that the model is to see.
 pub(super) fn shown_tools(request: &Request) -> &[Tool] {
-    if request.tool_choice == ToolChoice::None { &[] } else { &request.tools }
+    if request.tool_use == ToolChoice::None { &[] } else { &request.tools }
 }
 
 /// All variables but the special tokens; later ones of the same name win.
@@ -57,7 +58,7 @@ pub(super) fn variables(
     ];
     variables.extend(thinking::variables(request, source).map(|(name, value)| (name.to_owned(), value)));
     if source.reads_functions() {
-        let functions = shown_tools(request).iter().map(|tool| Json::Object(tool.definition.clone())).collect();
+        let functions = shown_tools(request).iter().map(|tool| Json::Object(definition(tool))).collect();
         let text = Dumps { indent: Some("    ".to_owned()), ..Dumps::default() }.json(&Json::Array(functions));
         variables.push(("functions".to_owned(), Value::from(texts.text(Speaker::Other, &text).as_ref())));
         // A day: with the time in it, no prompt would begin like the one before.
@@ -80,24 +81,26 @@ impl Texts<'_> {
         let speaker = if message.role == Role::Assistant { Speaker::Assistant } else { Speaker::Other };
         let text = |text: &str| Value::from(self.text(speaker, text).as_ref());
         let mut fields = Vec::with_capacity(4);
-        let reasoning = message.reasoning.as_deref();
-        fields.extend(reasoning.map(|reasoning| ("thinking", text(reasoning))));
+        let reasoning = message.reasoning();
+        fields.extend(reasoning.as_deref().map(|reasoning| ("thinking", text(reasoning))));
         fields.push(("role", Value::from(self.role(message.role))));
-        let mut content = self.text(speaker, &message.content);
+        let said = message.text();
+        let mut content = self.text(speaker, &said);
         if continued {
             content.to_mut().push_str(continued::TAG);
         }
         fields.push(("content", Value::from(content.as_ref())));
         fields.extend(message.name.as_deref().map(|name| ("name", text(name))));
-        if let Some(reasoning) = reasoning {
+        if let Some(reasoning) = reasoning.as_deref() {
             fields.push(("reasoning_content", text(reasoning)));
             let others = ["reasoning", "thought"].into_iter().filter(|field| self.source.reads_field(field));
             fields.extend(others.map(|field| (field, text(reasoning))));
         }
-        if !message.tool_calls.is_empty() {
-            fields.push(("tool_calls", message.tool_calls.iter().map(|call| self.tool_call(call)).collect()));
+        let calls: Vec<Value> = message.tool_calls().map(|call| self.tool_call(call)).collect();
+        if !calls.is_empty() {
+            fields.push(("tool_calls", Value::from(calls)));
         }
-        fields.extend(message.tool_call_id.as_deref().map(|id| ("tool_call_id", text(id))));
+        fields.extend(message.answered_call().map(|id| ("tool_call_id", text(id))));
         Value::from_pairs(fields)
     }
 
@@ -124,10 +127,8 @@ impl Texts<'_> {
     }
 
     fn tool(&self, tool: &Tool) -> Value {
-        let function = match self.telling.complete {
-            true => self.object(&completed(&tool.definition)),
-            false => self.object(&tool.definition),
-        };
+        let own = definition(tool);
+        let function = if self.telling.complete { self.object(&completed(&own)) } else { self.object(&own) };
         Value::from_pairs([("type", Value::from("function")), ("function", function)])
     }
 

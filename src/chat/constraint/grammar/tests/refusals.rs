@@ -4,7 +4,7 @@ use super::*;
 
 fn refusal(bench: &Bench, format: &Format) -> String {
     match bench.grammars.compile(format) {
-        Err(Error::Request { field: "response_format", message }) => message,
+        Err(Error::Request { field: Field::Format, message }) => message,
         Err(other) => panic!("{format:?}: {other}"),
         Ok(_) => panic!("{format:?} is accepted"),
     }

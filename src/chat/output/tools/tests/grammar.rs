@@ -177,7 +177,7 @@ fn check_schema_in(formats: &[&str], schema: Value, accepted: &[Value], refused:
     let parameters = json!({"type": "object", "required": ["x"], "properties": {"x": schema}, "$defs": {
         "color": {"type": "string", "enum": ["red", "blue"]},
         "node": {"type": "object", "properties": {"n": {"type": "integer"}, "next": {"$ref": "#/$defs/node"}}}}});
-    let tool = Tool { name: "f".to_owned(), definition: Map::new(), parameters, strict: false };
+    let tool = Tool::new("f", parameters);
     for name in formats {
         let format = FORMATS.iter().find(|format| format.name == *name).expect("a format");
         let matcher = matcher(format, &tool);
@@ -255,7 +255,7 @@ fn formats_of_strings_without_quotes() {
 
 /// Why the grammar of a call under this schema is refused, in each format that is not JSON.
 fn check_refused(parameters: &Value, expected: &str) {
-    let tool = Tool { name: "f".to_owned(), definition: Map::new(), parameters: parameters.clone(), strict: false };
+    let tool = Tool::new("f", parameters.clone());
     // LFM2 writes JSON where its own notation cannot say it.
     for name in NOTATIONS.iter().filter(|name| **name != "lfm2") {
         let format = FORMATS.iter().find(|format| format.name == *name).expect("a format");

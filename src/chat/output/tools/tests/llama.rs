@@ -54,7 +54,7 @@ fn writes_what_it_reads() {
 fn code() {
     let mut tools = tools();
     let parameters = json!({"type": "object", "properties": {"code": {"type": "string"}}});
-    tools.push(Tool { name: "code_interpreter".to_owned(), parameters, strict: false, definition: Map::new() });
+    tools.push(Tool::new("code_interpreter", parameters));
     let check = |pieces: &[Piece<'_>], arguments: &str, ended: bool| {
         let mut splitter = Splitter::new(named("llama3"), &tools, Phase::Text, ["<|eom_id|>".to_owned()], 7);
         let mut whole = Whole::default();

@@ -103,7 +103,7 @@ fn actions() {
 /// An action that is no tool is one of the computer's.
 #[test]
 fn computer() {
-    let tool = Tool { name: "computer".to_owned(), definition: Map::new(), parameters: json!({}), strict: false };
+    let tool = Tool::new("computer", json!({}));
     let mut splitter = Splitter::new(named("ui_tars"), &[tool], Phase::Text, [], 7);
     let mut events = splitter.push(Piece::Text("Thought: so\nAction: drag(start_box='(1,2)', end_box='(3,4)')"));
     events.extend(splitter.complete());
