@@ -242,7 +242,7 @@ pub struct Device {
     pub kv_bits: KvBits,
     /// Compute with MLX's own ops even on a CPU, where they are slow
     #[arg(long, hide = true)]
-    pub own_ops: bool,
+    pub mlx_ops: bool,
 }
 
 /// What `--kv-bits` may be.
@@ -254,18 +254,6 @@ pub enum KvBits {
     Eight,
     #[value(name = "4")]
     Four,
-}
-
-impl Device {
-    /// Bits that a key or a value takes, with its share of the scale of its group.
-    pub fn bits_a_number(&self) -> usize {
-        match self.kv_bits {
-            _ if self.exact => 32,
-            KvBits::Sixteen => 16,
-            KvBits::Eight => 9,
-            KvBits::Four => 5,
-        }
-    }
 }
 
 /// Where models come from. The variables are the ones other tools of the hub use.

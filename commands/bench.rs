@@ -2,7 +2,6 @@
 //! most, and beside another server under the same load.
 
 mod client;
-mod cost;
 mod csv;
 mod document;
 mod inside;
@@ -26,7 +25,6 @@ use crate::{
     load::{self, Opened, block_on},
 };
 use client::Client;
-use cost::Cost;
 use inside::Inside;
 use machine::Memory;
 use row::{Demand, Progress, Ratio, Row, median};
@@ -44,7 +42,7 @@ struct Report<'a> {
 /// The model that was measured in this process, and what it ran on.
 struct Subject {
     name: String,
-    cost: Cost,
+    cost: mlx::Cost,
     processor: Option<mlx::Processor>,
     roofline: Option<mlx::Roofline>,
     memory: Memory,
@@ -80,14 +78,13 @@ pub fn bench(arguments: args::Bench) -> Result<(), Failure> {
 /// Loads the model and measures all that is asked for.
 async fn measure(arguments: &args::Bench, peer: Option<Client>) -> Result<Report<'_>, Failure> {
     let opened = load::open(arguments.model.as_deref(), &arguments.sources).await?;
-    let cost = Cost::of(&opened.checkpoint, arguments.device.bits_a_number())?;
-    let engine = opened.start(&arguments.device, limits(arguments))?;
+    let (engine, cost) = opened.start(&arguments.device, limits(arguments))?;
     let loaded = machine::resident();
     let progress = Progress::new();
     let mut rows = Vec::new();
     // A peer can only be measured over HTTP, and so is the model beside it.
     if peer.is_none() {
-        let inside = Inside::new(arguments, &engine, &cost, &opened.checkpoint, &progress)?;
+        let inside = Inside::new(arguments, &engine, &cost, &progress)?;
         rows.extend(inside.measure().await?);
     }
     let (mut ratios, concurrency) = (Vec::new(), peer.is_some() || arguments.only.contains(&Measure::Concurrency));

@@ -37,7 +37,7 @@ pub async fn load(name: Option<&str>, how: How<'_>, limits: Limits) -> Result<Lo
     let How { sources, device, format } = how;
     let opened = open(name, sources).await?;
     let started = Instant::now();
-    let engine = opened.start(device, limits)?;
+    let (engine, _) = opened.start(device, limits)?;
     let model = opened.model(engine, format)?;
     eprintln!("{} loaded in {:.1} s", opened.name(), started.elapsed().as_secs_f64());
     Ok(Loaded { model, names: opened.names() })
@@ -69,8 +69,8 @@ pub struct Opened {
 }
 
 impl Opened {
-    /// Loads it onto a device thread.
-    pub fn start(&self, device: &Device, limits: Limits) -> Result<Engine, Failure> {
+    /// Loads it onto a device thread. Says what its tokens cost.
+    pub fn start(&self, device: &Device, limits: Limits) -> Result<(Engine, mlx::Cost), Failure> {
         let options = Options {
             precision: if device.exact { Precision::Exact } else { Precision::Fast },
             kv_bits: match device.kv_bits {
@@ -78,11 +78,20 @@ impl Opened {
                 KvBits::Eight => mlx::KvBits::Eight,
                 KvBits::Four => mlx::KvBits::Four,
             },
-            own_ops: device.own_ops,
-            threads: device.threads.map(|threads| threads as usize),
+            mlx_ops: device.mlx_ops,
         };
+        if let Some(threads) = device.threads {
+            mlx::set_threads(threads as usize);
+        }
         let checkpoint = self.checkpoint.clone();
-        Ok(Engine::start(limits, move || mlx::load(&checkpoint, options))?)
+        let (sender, cost) = std::sync::mpsc::channel();
+        let engine = Engine::start(limits, move || {
+            let loaded = mlx::load(checkpoint, options)?.finish()?;
+            let _ = sender.send(loaded.cost().clone());
+            loaded.text()
+        })?;
+        let cost = cost.recv().expect("what is loaded has said its cost; its silence is a bug");
+        Ok((engine, cost))
     }
 
     /// Its text side, over the engine that has its weights.

@@ -44,8 +44,8 @@ fn model(subject: &Subject) -> Value {
     let cost = &subject.cost;
     json!({
         "name": subject.name,
-        "bytes_per_step": cost.shared_bytes,
-        "expert_bytes": cost.expert_bytes,
+        "bytes_per_step": cost.shared_bytes(),
+        "expert_bytes": cost.expert_bytes(),
         "kv_bytes_at_4096": cost.kv_bytes(4096),
         "products_per_token": cost.products_to_write(),
     })

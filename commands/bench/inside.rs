@@ -4,13 +4,12 @@ use std::time::Instant;
 
 use futures_util::future::try_join_all;
 use mettle::{
-    checkpoint::Checkpoint,
     engine::{Engine, Finish, Job, Step},
+    mlx::Cost,
 };
 use tokio::sync::mpsc::unbounded_channel;
 
 use super::{
-    cost::Cost,
     prompts,
     row::{Demand, Kind, Progress, Row, Run, Stream},
 };
@@ -39,7 +38,6 @@ impl<'a> Inside<'a> {
         arguments: &'a args::Bench,
         engine: &'a Engine,
         cost: &'a Cost,
-        checkpoint: &Checkpoint,
         progress: &'a Progress,
     ) -> Result<Inside<'a>, Failure> {
         let answer = arguments.answer as usize;
@@ -52,8 +50,7 @@ impl<'a> Inside<'a> {
         if wanted(&[Measure::Decode]) {
             contexts = fitting("--context", &arguments.context, answer, engine.context())?;
         }
-        let vocabulary = super::cost::vocabulary(checkpoint)?;
-        Ok(Inside { arguments, engine, cost, progress, vocabulary, lengths, contexts, answer })
+        Ok(Inside { arguments, engine, cost, progress, vocabulary: cost.vocabulary, lengths, contexts, answer })
     }
 
     /// All that was asked for and needs no HTTP.

@@ -9,6 +9,7 @@ mod dtype;
 mod error;
 mod generation;
 mod gguf;
+mod pooling;
 mod safetensors;
 mod templates;
 mod text;
@@ -18,6 +19,7 @@ mod tests;
 
 use std::collections::HashMap;
 use std::fs::File;
+use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
@@ -27,6 +29,7 @@ pub use dtype::Dtype;
 pub use error::Error;
 pub use generation::Generation;
 pub use gguf::{TokenType, Vocabulary};
+pub use pooling::{Pooling, PoolingMode};
 pub use templates::Templates;
 pub use text::TokenizerSource;
 
@@ -61,6 +64,8 @@ pub struct Tensor {
     pub len: usize,
     shard: usize,
     offset: u64,
+    /// The file stores the rows of heads of so many features pair by pair; what is read has them as two halves.
+    pairs: Option<usize>,
 }
 
 /// The files that hold weights and the tensors in them.
@@ -166,12 +171,28 @@ impl Checkpoint {
         self.by_name.get(name).map(|&index| &self.tensors[index])
     }
 
-    /// Reads a tensor's bytes, as they stand in the file: little endian, rows of the last dimension together. A
-    /// GGUF's q and k projections still have their rows in that format's order.
+    /// Reads a tensor's bytes: little endian, rows of the last dimension together.
     pub fn read(&self, tensor: &Tensor) -> Result<Vec<u8>, Error> {
+        self.read_rows(tensor, 0..tensor.shape.first().copied().unwrap_or(1))
+    }
+
+    /// Reads these rows of a tensor's first dimension.
+    ///
+    /// # Panics
+    /// If the tensor has fewer rows.
+    pub fn read_rows(&self, tensor: &Tensor, rows: Range<usize>) -> Result<Vec<u8>, Error> {
+        let count = tensor.shape.first().copied().unwrap_or(1);
+        assert!(rows.end <= count, "rows {rows:?} of a tensor of {count} are a bug");
+        let width = tensor.len.checked_div(count).unwrap_or(0);
+        let Some(dim) = tensor.pairs else { return self.read_bytes(tensor, rows.start * width, rows.len() * width) };
+        let stored = self.read_bytes(tensor, 0, tensor.len)?;
+        Ok(rows.flat_map(|row| &stored[paired(row, dim) * width..][..width]).copied().collect())
+    }
+
+    fn read_bytes(&self, tensor: &Tensor, start: usize, length: usize) -> Result<Vec<u8>, Error> {
         let Shard { path, file } = &self.shards[tensor.shard];
-        let mut bytes = vec![0; tensor.len];
-        file.read_exact_at(&mut bytes, tensor.offset).map_err(|error| Error::io(path, error))?;
+        let mut bytes = vec![0; length];
+        file.read_exact_at(&mut bytes, tensor.offset + start as u64).map_err(|error| Error::io(path, error))?;
         Ok(bytes)
     }
 
@@ -198,10 +219,27 @@ impl Checkpoint {
         tokens.filter_map(|&part| Some((part.to_owned(), self.text.special_token(part)?))).collect()
     }
 
+    /// How hidden states become one vector a text; a GGUF says nothing.
+    ///
+    /// # Errors
+    /// A step or a mode that mettle does not know.
+    pub fn pooling(&self) -> Result<Pooling, Error> {
+        match self.format() {
+            Format::Safetensors => pooling::of_folder(&self.path),
+            Format::Gguf => Ok(Pooling::default()),
+        }
+    }
+
     /// The tokens that end an answer and the sampling that the model's makers recommend.
     pub fn generation(&self) -> Result<Generation, Error> {
         generation::of(&self.config, &self.text)
     }
+}
+
+/// Where rows that are stored pair by pair have the one that belongs at `row`, for heads of `dim` features.
+fn paired(row: usize, dim: usize) -> usize {
+    let (head, within) = (row / dim, row % dim);
+    head * dim + 2 * (within % (dim / 2)) + within / (dim / 2)
 }
 
 /// Reads a JSON object.

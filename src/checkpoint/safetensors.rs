@@ -152,7 +152,7 @@ fn parse_entry(path: &Path, shard: usize, data: u64, name: String, entry: &Value
     if end > i64::MAX as u64 - data {
         return Err(wrong(format!("its range {start}..{end} is beyond any file")));
     }
-    Ok(Tensor { name, dtype, shape, len, shard, offset: data + start })
+    Ok(Tensor { name, dtype, shape, len, shard, offset: data + start, pairs: None })
 }
 
 fn integers(value: Option<&Value>) -> Option<Vec<usize>> {

@@ -6,6 +6,7 @@
 //! own while the device computes.
 
 mod device;
+mod embed;
 mod guide;
 mod guides;
 mod job;
@@ -21,6 +22,7 @@ mod stats;
 mod token_set;
 
 pub use device::{Engine, Limits, SubmitError};
+pub use embed::Encoder;
 pub use guide::{Advice, Guide};
 pub use guides::Pending;
 pub use job::{Finish, Job, Step};

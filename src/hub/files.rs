@@ -83,8 +83,20 @@ fn is_weights(name: &str, names: &[String]) -> bool {
 /// What describes a model besides its weights: configuration, tokenizer, chat templates. Never code.
 fn is_description(name: &str) -> bool {
     const TEXTS: [&str; 3] = ["merges.txt", "vocab.txt", "tokenizer.model"];
-    !name.contains('/')
-        && (name.ends_with(".json") || name.ends_with(".jinja") || name.ends_with(".tiktoken") || TEXTS.contains(&name))
+    is_module(name)
+        || !name.contains('/')
+            && (name.ends_with(".json")
+                || name.ends_with(".jinja")
+                || name.ends_with(".tiktoken")
+                || TEXTS.contains(&name))
+}
+
+/// `1_Pooling/config.json`: how sentence-transformers writes down the steps behind a model of embeddings.
+fn is_module(name: &str) -> bool {
+    let Some((number, kind)) = name.strip_suffix("/config.json").and_then(|folder| folder.split_once('_')) else {
+        return false;
+    };
+    number.chars().all(|c| c.is_ascii_digit()) && !number.is_empty() && kind.chars().all(|c| c.is_ascii_alphanumeric())
 }
 
 /// Every shard that the index names is there, and every one that the shards' own names speak of.
@@ -180,6 +192,11 @@ mod tests {
         check(&both, None, Some(&["config.json", "model.safetensors", "merges.txt"]));
         check(&both, Some("x-Q4_0.gguf"), Some(&["x-Q4_0.gguf"]));
         check(&both, Some("y.gguf"), None);
+        let modules = ["config.json", "model.safetensors", "modules.json", "1_Pooling/config.json"];
+        check(&modules, None, Some(&modules));
+        for other in ["1_Pooling/run.py", "onnx/config.json", "1_Pooling/deep/config.json", "_Pooling/config.json"] {
+            check(&[other, modules[0], modules[1]], None, Some(&modules[..2]));
+        }
         check(&["model.safetensors"], None, None);
         check(&["config.json"], None, None);
         check(&["config.json", "pytorch_model.bin"], None, None);

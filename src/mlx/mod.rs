@@ -1,11 +1,14 @@
-//! Everything that touches an array. [`load`] makes a [`Runner`] of a checkpoint; the engine runs it on the device
-//! thread. The only folder that names MLX.
+//! Everything that touches an array. [`load`] brings a checkpoint into memory block by block; what comes of it the
+//! engine runs on the device thread. The only folder that names MLX.
 
 mod array;
 mod batch;
 mod config;
+mod cost;
+mod embedder;
 mod error;
 mod gguf;
+mod load;
 pub mod models;
 mod nn;
 mod quant;
@@ -14,8 +17,11 @@ mod runner;
 mod sampler;
 mod weights;
 
+pub use cost::Cost;
+pub use embedder::Embedder;
 pub use error::Error;
-pub use mlx_cpu::{release_freed, tune_allocator};
+pub use load::{Loaded, Loading, load};
+pub use mlx_cpu::{release_freed, set_threads, tune_allocator};
 pub use quant::Float;
 pub use roofline::{Processor, Roofline, processor, roofline};
 pub use runner::Runner;
@@ -25,11 +31,18 @@ use crate::checkpoint::Checkpoint;
 /// What computes, and how.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Backend {
-    /// Our primitives on a CPU. Activations are f32 between them; the mode says what happens inside, and `kv` how keys
-    /// and values are kept.
-    Cpu { mode: mlx_cpu::Mode, kv: mlx_cpu::KvFormat },
+    /// Our primitives on a CPU. Activations are f32 between them.
+    Cpu {
+        /// What happens inside.
+        mode: mlx_cpu::Mode,
+        /// How keys and values are kept.
+        kv: mlx_cpu::KvFormat,
+    },
     /// MLX's own ops: Metal, CUDA, or a plain CPU (as a reference; it is slow).
-    Mlx { activations: Float },
+    Mlx {
+        /// What activations, keys and values are.
+        activations: Float,
+    },
 }
 
 /// How precisely to compute.
@@ -46,6 +59,7 @@ pub enum Precision {
 /// How many bits our CPU primitives keep a key or a value in. Fewer make room for more and longer answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum KvBits {
+    /// f16.
     #[default]
     Sixteen,
     /// 9 bits with what 32 of them share.
@@ -57,13 +71,12 @@ pub enum KvBits {
 /// How to load.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Options {
+    /// How precisely to compute.
     pub precision: Precision,
     /// For [`Precision::Fast`]; exact keys and values are f32.
     pub kv_bits: KvBits,
     /// Compute with MLX's own ops even where ours are faster.
-    pub own_ops: bool,
-    /// CPU threads; `None` takes the physical cores.
-    pub threads: Option<usize>,
+    pub mlx_ops: bool,
 }
 
 impl KvBits {
@@ -76,26 +89,22 @@ impl KvBits {
     }
 }
 
-/// Loads a model onto the device. Call it on the thread that will run it.
-///
-/// # Errors
-/// An unknown architecture, a config or a tensor that does not fit it, tensors left over: each named.
-pub fn load(checkpoint: &Checkpoint, options: Options) -> Result<Runner, Error> {
-    if let Some(threads) = options.threads {
-        mlx_cpu::set_threads(threads);
+impl Backend {
+    /// Bits of a key or a value in memory.
+    fn kv_bits(self) -> f64 {
+        match self {
+            Backend::Cpu { kv: mlx_cpu::KvFormat::F32, .. } => 32.0,
+            Backend::Cpu { kv: mlx_cpu::KvFormat::F16 | mlx_cpu::KvFormat::BF16, .. } => 16.0,
+            Backend::Cpu { kv: mlx_cpu::KvFormat::Int8, .. } => 9.0,
+            Backend::Cpu { kv: mlx_cpu::KvFormat::Int4, .. } => 5.0,
+            Backend::Mlx { activations } => 8.0 * activations.bytes() as f64,
+        }
     }
-    let architecture = models::find(checkpoint)?;
-    let backend = backend(checkpoint, options)?;
-    let source = weights::Source::new(checkpoint, backend, architecture.unused);
-    let model = (architecture.load)(&source, config::Config(checkpoint.config()))?;
-    source.all_read()?;
-    mlx_cpu::release_freed();
-    Runner::new(model, backend)
 }
 
 /// The CPU's own primitives where MLX's default device is a CPU; MLX's ops otherwise.
 fn backend(checkpoint: &Checkpoint, options: Options) -> Result<Backend, Error> {
-    if on_cpu()? && !options.own_ops {
+    if on_cpu()? && !options.mlx_ops {
         return match (options.precision, options.kv_bits) {
             (Precision::Fast, bits) => Ok(Backend::Cpu { mode: mlx_cpu::Mode::Fast, kv: bits.format() }),
             (Precision::Exact, KvBits::Sixteen) => {
@@ -124,8 +133,5 @@ fn on_cpu() -> Result<bool, Error> {
 /// The 16-bit format of the checkpoint's floats: what its model was trained or converted to run in.
 fn stored_as(checkpoint: &Checkpoint) -> Float {
     let has = |dtype| checkpoint.tensors().any(|tensor| tensor.dtype == dtype);
-    match has(crate::checkpoint::Dtype::BF16) {
-        true => Float::BF16,
-        false => Float::F16,
-    }
+    if has(crate::checkpoint::Dtype::BF16) { Float::BF16 } else { Float::F16 }
 }

@@ -2,55 +2,41 @@
 //! with shared scales, or plain floats. GGUF's blocks become one of these too, so everything after loading knows three
 //! forms only.
 
-use half::{bf16, f16};
+pub use mlx_cpu::Float;
 
-/// The floating-point formats of weights and scales, with their size in bytes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Float {
-    F32,
-    F16,
-    BF16,
-}
-
-impl Float {
-    pub fn bytes(self) -> usize {
-        match self {
-            Float::F32 => 4,
-            Float::F16 | Float::BF16 => 2,
-        }
-    }
-
-    /// Element `index` of `data`, as f32. Exact.
-    pub fn read(self, data: &[u8], index: usize) -> f32 {
-        let two = |at: usize| [data[at], data[at + 1]];
-        match self {
-            Float::F32 => f32::from_le_bytes(data[index * 4..index * 4 + 4].try_into().expect("four bytes")),
-            Float::F16 => f16::from_le_bytes(two(index * 2)).to_f32(),
-            Float::BF16 => bf16::from_le_bytes(two(index * 2)).to_f32(),
-        }
-    }
-
-    pub fn mlx(self) -> mlx_rs::Dtype {
-        match self {
-            Float::F32 => mlx_rs::Dtype::Float32,
-            Float::F16 => mlx_rs::Dtype::Float16,
-            Float::BF16 => mlx_rs::Dtype::Bfloat16,
-        }
+/// MLX's name of a format.
+pub fn dtype(float: Float) -> mlx_rs::Dtype {
+    match float {
+        Float::F32 => mlx_rs::Dtype::Float32,
+        Float::F16 => mlx_rs::Dtype::Float16,
+        Float::BF16 => mlx_rs::Dtype::Bfloat16,
     }
 }
 
 /// `[n outputs, k inputs]`, rows one after the other.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Matrix {
+    /// Outputs: rows.
     pub n: usize,
+    /// Inputs: columns.
     pub k: usize,
+    /// The numbers.
     pub data: Data,
 }
 
+/// A matrix's numbers, in the form the checkpoint holds them.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Data {
-    Dense { float: Float, values: Vec<u8> },
+    /// `values` are `n * k` little-endian numbers.
+    Dense {
+        /// What they are.
+        float: Float,
+        /// Their bytes.
+        values: Vec<u8>,
+    },
+    /// Integers with a scale and a bias a group.
     Affine(Affine),
+    /// Small floats with a scale a group.
     SmallFloats(SmallFloats),
 }
 
@@ -113,15 +99,6 @@ impl Matrix {
             (matrix, within) if within < upper => matrix * upper + within,
             (matrix, within) => total + matrix * lower + within - upper,
         })
-    }
-
-    /// The same numbers in a form that MLX's own ops read through mlx-rs 0.33: it has them say that every quantised
-    /// matrix is affine, though mlx-c would let them say more. So small floats become f32.
-    pub fn for_mlx(self) -> Matrix {
-        let Data::SmallFloats(floats) = &self.data else { return self };
-        let numbers = floats.format.read(&floats.codes, &floats.scales);
-        let values = numbers.iter().flat_map(|number| number.to_le_bytes()).collect();
-        Matrix { data: Data::Dense { float: Float::F32, values }, ..self }
     }
 
     /// The matrix whose row `i` is this one's row `source(i)`.

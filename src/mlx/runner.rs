@@ -1,5 +1,7 @@
 //! A loaded model as the engine sees it: token ids in, token ids out.
 
+use std::rc::Rc;
+
 use mlx_rs::{Array, ops::indexing::take_axis, transforms};
 
 use super::{Backend, Error, batch::Batch, models::Model, nn::State, sampler};
@@ -10,13 +12,13 @@ const LONG_PROMPT: usize = 1024;
 
 /// Owns the model's arrays; lives on the device thread.
 pub struct Runner {
-    model: Box<dyn Model>,
+    model: Rc<dyn Model>,
     backend: Backend,
     fresh: State,
 }
 
 impl Runner {
-    pub(super) fn new(model: Box<dyn Model>, backend: Backend) -> Result<Runner, Error> {
+    pub(super) fn new(model: Rc<dyn Model>, backend: Backend) -> Result<Runner, Error> {
         let fresh = model.fresh()?;
         transforms::eval(fresh.arrays())?;
         Ok(Runner { model, backend, fresh })

@@ -1,11 +1,12 @@
 //! A cursor over a checkpoint's tensors: blocks ask for what they need by name and load themselves. What nobody
 //! asked for is an error at the end, as is what is not there.
 
-use std::{cell::RefCell, collections::BTreeSet, fmt::Display};
+use std::{cell::RefCell, collections::BTreeSet, fmt::Display, ops::Range};
 
 use super::{
     Backend, Error,
     config::Config,
+    cost::Tally,
     gguf,
     quant::{Affine, Data, Float, Matrix, SmallFloats},
 };
@@ -16,31 +17,52 @@ use crate::checkpoint::{Checkpoint, Dtype, Tensor};
 pub struct Weights<'a> {
     source: &'a Source<'a>,
     prefix: String,
+    /// The share of what is read here that one token uses.
+    active: f64,
+    /// The only rows of the first dimension that are read; `None` reads all.
+    rows: Option<Range<usize>>,
 }
 
 /// What all cursors of one load share.
+#[derive(Clone, Copy)]
 pub struct Source<'a> {
+    /// The model on disk.
     pub checkpoint: &'a Checkpoint,
+    /// What the model will compute with.
     pub backend: Backend,
     /// Tensors that the model has no use for and that may stay unread, by a part of their name.
     pub unused: &'a [&'a str],
+    /// What was read so far.
+    pub ledger: &'a Ledger,
+}
+
+/// What was read of a checkpoint.
+#[derive(Default)]
+pub struct Ledger {
     taken: RefCell<BTreeSet<String>>,
+    tally: RefCell<Tally>,
 }
 
 impl<'a> Source<'a> {
-    pub fn new(checkpoint: &'a Checkpoint, backend: Backend, unused: &'a [&'a str]) -> Source<'a> {
-        Source { checkpoint, backend, unused, taken: RefCell::default() }
-    }
-
     /// The cursor at the top of the tree.
     pub fn root(&'a self) -> Weights<'a> {
-        Weights { source: self, prefix: String::new() }
+        Weights { source: self, prefix: String::new(), active: 1.0, rows: None }
+    }
+
+    /// The settings of the checkpoint's config.json.
+    pub fn config(&self) -> Config<'a> {
+        Config(self.checkpoint.config())
+    }
+
+    /// What was read so far.
+    pub fn tally(&self) -> Tally {
+        *self.ledger.tally.borrow()
     }
 
     /// # Errors
     /// Names every tensor that no block asked for: the model would not be the one in the checkpoint.
     pub fn all_read(&self) -> Result<(), Error> {
-        let taken = self.taken.borrow();
+        let taken = self.ledger.taken.borrow();
         let left: Vec<&str> = self
             .checkpoint
             .tensors()
@@ -62,13 +84,30 @@ impl<'a> Weights<'a> {
     /// The cursor one name further down.
     pub fn at(&self, name: impl Display) -> Weights<'a> {
         let prefix = if self.prefix.is_empty() { name.to_string() } else { format!("{}.{name}", self.prefix) };
-        Weights { source: self.source, prefix }
+        Weights { prefix, ..self.clone() }
     }
 
+    /// The cursor at the top of the tree.
+    pub fn root(&self) -> Weights<'a> {
+        self.source.root()
+    }
+
+    /// The same place, where one token uses `active` of `all` parts: experts.
+    pub fn shared_by(&self, active: usize, all: usize) -> Weights<'a> {
+        Weights { active: active as f64 / all as f64, ..self.clone() }
+    }
+
+    /// The same place, where only these rows of the matrices are read.
+    pub fn rows(&self, rows: Range<usize>) -> Weights<'a> {
+        Weights { rows: Some(rows), ..self.clone() }
+    }
+
+    /// What the model will compute with.
     pub fn backend(&self) -> Backend {
         self.source.backend
     }
 
+    /// The place's name.
     pub fn path(&self) -> &str {
         &self.prefix
     }
@@ -82,7 +121,7 @@ impl<'a> Weights<'a> {
     pub fn ignore(&self) {
         let below = format!("{}.", self.prefix);
         let names = self.source.checkpoint.tensors().map(|tensor| tensor.name.clone());
-        self.source.taken.borrow_mut().extend(names.filter(|name| name.starts_with(&below)));
+        self.source.ledger.taken.borrow_mut().extend(names.filter(|name| name.starts_with(&below)));
     }
 
     /// The shape of a tensor, without reading it.
@@ -94,12 +133,17 @@ impl<'a> Weights<'a> {
         let path = self.at(name).prefix;
         let tensor = self.source.checkpoint.tensor(&path);
         let tensor = tensor.ok_or_else(|| Error(format!("the checkpoint has no tensor {path}")))?;
-        self.source.taken.borrow_mut().insert(path);
+        self.source.ledger.taken.borrow_mut().insert(path);
         Ok(tensor)
     }
 
     fn bytes(&self, tensor: &Tensor) -> Result<Vec<u8>, Error> {
-        self.source.checkpoint.read(tensor).map_err(|error| Error(error.to_string()))
+        let bytes = match &self.rows {
+            Some(rows) => self.source.checkpoint.read_rows(tensor, rows.clone())?,
+            None => self.source.checkpoint.read(tensor)?,
+        };
+        self.source.ledger.tally.borrow_mut().read(bytes.len(), self.active);
+        Ok(bytes)
     }
 
     /// A floating-point tensor of any form but quantised, as f32 and with its shape.
@@ -108,8 +152,8 @@ impl<'a> Weights<'a> {
         let float = float(&tensor.dtype)
             .ok_or_else(|| Error(format!("{}: expected floats, found {:?}", tensor.name, tensor.dtype)))?;
         let bytes = self.bytes(tensor)?;
-        let count = tensor.shape.iter().product();
-        Ok(((0..count).map(|index| float.read(&bytes, index)).collect(), tensor.shape.clone()))
+        let values = bytes.chunks_exact(float.bytes()).map(|number| float.read(number)).collect();
+        Ok((values, tensor.shape.clone()))
     }
 
     /// A vector of `length` floats.
@@ -119,6 +163,11 @@ impl<'a> Weights<'a> {
             true => Ok(values),
             false => Err(Error(format!("{}: expected a vector of {length}, found {shape:?}", self.at(name).prefix))),
         }
+    }
+
+    /// The `bias` of so many outputs at this place, where there is one.
+    pub fn bias(&self, outputs: usize) -> Result<Option<Vec<f32>>, Error> {
+        self.has("bias").then(|| self.numbers("bias", outputs)).transpose()
     }
 
     /// The `weight` of `n` outputs and `k` inputs at this place, in the form the checkpoint holds it.
@@ -134,10 +183,8 @@ impl<'a> Weights<'a> {
     /// `shape` ends with the inputs.
     fn weight(&self, shape: &[usize]) -> Result<Matrix, Error> {
         let matrix = if self.has("scales") { self.quantized(shape) } else { self.plain(shape) }?;
-        Ok(match self.backend() {
-            Backend::Mlx { .. } => matrix.for_mlx(),
-            Backend::Cpu { .. } => matrix,
-        })
+        self.source.ledger.tally.borrow_mut().multiplies(matrix.n * matrix.k, self.active);
+        Ok(matrix)
     }
 
     fn plain(&self, shape: &[usize]) -> Result<Matrix, Error> {
@@ -145,7 +192,7 @@ impl<'a> Weights<'a> {
         if tensor.shape != shape {
             return Err(Error(format!("{}: expected {shape:?}, found {:?}", tensor.name, tensor.shape)));
         }
-        let (n, k) = rows(shape);
+        let (n, k) = self.extent(shape);
         let bytes = self.bytes(tensor)?;
         if let Some(float) = float(&tensor.dtype) {
             return Ok(Matrix { n, k, data: Data::Dense { float, values: bytes } });
@@ -169,7 +216,7 @@ impl<'a> Weights<'a> {
     fn quantized(&self, shape: &[usize]) -> Result<Matrix, Error> {
         let (weight, scales, quantization) = (self.tensor("weight")?, self.tensor("scales")?, self.quantization()?);
         let Quantization { mode, bits, group } = quantization;
-        let (n, k) = rows(shape);
+        let (n, k) = self.extent(shape);
         let last = |extent: usize| [&shape[..shape.len() - 1], &[extent]].concat();
         let fits = k.is_multiple_of(group)
             && weight.dtype == Dtype::U32
@@ -203,10 +250,18 @@ impl<'a> Weights<'a> {
         Ok(Matrix { n, k, data })
     }
 
+    /// The rows that are read of a matrix of this shape, and its inputs.
+    fn extent(&self, shape: &[usize]) -> (usize, usize) {
+        let (k, outputs) = shape.split_last().expect("a shape ends with the inputs");
+        (self.rows.as_ref().map_or(outputs.iter().product(), Range::len), *k)
+    }
+
     /// What the config says of this path, or of the whole model. As in MLX, a path that has settings of its own takes
     /// none of the model's: what they leave out follows from their mode.
     fn quantization(&self) -> Result<Quantization, Error> {
-        let whole = Config(self.source.checkpoint.config())
+        let whole = self
+            .source
+            .config()
             .object("quantization")
             .ok_or_else(|| Error(format!("{} is quantised, but config.json has no quantization", self.prefix)))?;
         let settings = whole.object(&self.prefix).unwrap_or(whole);
@@ -262,12 +317,6 @@ const MODES: &[(Mode, usize, usize)] = &[
     (Mode::SmallFloats(mlx_cpu::Micro::Mxfp8), 8, 32),
 ];
 const READABLE: &str = "affine, 2, 3, 4, 5, 6 or 8 bits in groups of 32, 64 or 128, mxfp4, nvfp4 and mxfp8";
-
-/// The rows before the inputs, and the inputs.
-fn rows(shape: &[usize]) -> (usize, usize) {
-    let (k, rows) = shape.split_last().expect("a shape ends with the inputs");
-    (rows.iter().product(), *k)
-}
 
 fn float(dtype: &Dtype) -> Option<Float> {
     match dtype {

@@ -6,7 +6,7 @@ use std::path::Path;
 use mettle::{
     chat::Tokenizer,
     checkpoint::Checkpoint,
-    mlx::{self, Options, Precision, Runner},
+    mlx::{Options, Precision, Runner},
 };
 
 use crate::support::{self, cosine};
@@ -46,7 +46,7 @@ struct Models {
 impl Models {
     fn load(path: &Path) -> Models {
         let checkpoint = Checkpoint::open(path).unwrap_or_else(|error| panic!("{error}"));
-        let load = |precision| mlx::load(&checkpoint, Options { precision, ..Options::default() });
+        let load = |precision| support::load(path, Options { precision, ..Options::default() });
         let tokenizer = Tokenizer::from_source(&checkpoint.tokenizer().expect("a tokenizer")).expect("it loads");
         Models {
             exact: load(Precision::Exact).unwrap_or_else(|error| panic!("{error}")),

@@ -5,7 +5,7 @@ use mettle::{
     chat::{Event, Format, Message, Model, Names, Overrides, Reason, Request, Role},
     checkpoint::Checkpoint,
     engine::{Job, Limits, Step},
-    mlx::{self, KvBits, Options, Precision},
+    mlx::{KvBits, Options, Precision},
 };
 use serde_json::{Value, json};
 use tokio::sync::mpsc::unbounded_channel;
@@ -70,7 +70,7 @@ fn answers_are_what_their_format_says() {
 fn mlx_draws_what_masks_allow() {
     let Some(path) = support::starter() else { return };
     let checkpoint = Checkpoint::open(&path).expect("it opens");
-    let engine = support::engine(&path, Options { own_ops: true, ..Options::default() }, Limits::default());
+    let engine = support::engine(&path, Options { mlx_ops: true, ..Options::default() }, Limits::default());
     let model = Model::open(&checkpoint, engine, Names::default()).expect("tokenizer and template").0;
     for temperature in [0.0, 1.5] {
         let mut request = ask("Yes or no?", Format::Regex("[xyz]{3}".into()));
@@ -98,7 +98,7 @@ fn log_probabilities_are_the_models_own() {
         }
     }
     let tokens: Vec<u32> = drawn.iter().map(|drawn| drawn.id).collect();
-    let runner = mlx::load(&Checkpoint::open(&path).expect("it opens"), options).expect("it loads");
+    let runner = support::load(&path, options).expect("it loads");
     let logits = runner.logits(&[&prompt[..], &tokens[..count - 1]].concat()).expect("logits");
     let rows = logits.chunks_exact(runner.vocabulary()).skip(prompt.len() - 1);
     for (row, drawn) in rows.zip(&drawn) {

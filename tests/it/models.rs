@@ -2,6 +2,7 @@
 //! answers beside them were made.
 
 mod bad;
+mod embeddings;
 mod golden;
 mod prefix;
 mod same;

@@ -7,13 +7,13 @@ use mettle::{
     chat::{self, Message, Request, Role},
     checkpoint::Checkpoint,
     engine::{Engine, Limits},
-    mlx::{self, KvBits, Options, Precision, Runner},
+    mlx::{KvBits, Options, Precision, Runner},
 };
 use serde_json::Value;
 
 use crate::support::{self, collect, cosine, distance, greedy, submit};
 
-const EXACT: Options = Options { precision: Precision::Exact, kv_bits: KvBits::Sixteen, own_ops: false, threads: None };
+const EXACT: Options = Options { precision: Precision::Exact, kv_bits: KvBits::Sixteen, mlx_ops: false };
 const FAST: Options = Options { precision: Precision::Fast, ..EXACT };
 
 /// One prompt and what mlx-lm makes of it.
@@ -82,8 +82,7 @@ fn agreement(golden: &Golden, rows: &[Vec<f32>]) -> (usize, Vec<f32>) {
 }
 
 fn load(path: &Path, options: Options) -> Runner {
-    let checkpoint = Checkpoint::open(path).unwrap_or_else(|error| panic!("{error}"));
-    mlx::load(&checkpoint, options).unwrap_or_else(|error| panic!("{error}"))
+    support::load(path, options).unwrap_or_else(|error| panic!("{error}"))
 }
 
 fn kept(row: &[f32]) -> Vec<f32> {

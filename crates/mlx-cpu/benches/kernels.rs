@@ -4,7 +4,7 @@
 use std::time::{Duration, Instant};
 
 use mlx_cpu::kernels::{
-    attention::{Attention, Sequence, attention},
+    attention::{Attention, Sees, Sequence, attention},
     delta::{GatedDelta, Recurrent, gated_delta},
     kv::{Format as KvFormat, Layout},
     level::{Level, levels, with_level},
@@ -122,7 +122,7 @@ fn attend(level: Level, format: KvFormat, [heads, kv_heads, dim]: [usize; 3], le
         sequences: &[],
         layout,
         scale: 0.125,
-        window: None,
+        sees: Sees::Before,
         sinks: None,
         soft_cap: None,
     };

@@ -8,7 +8,7 @@ use crate::{
     Error, Pages,
     glue::{f32_output, fits, with_rows},
     kernels::{
-        attention::{Grown, Norm, Step, step},
+        attention::{Grown, Norm, Sees, Step, step},
         kv::{Format, Layout},
         rope::{Pairing, Rotation},
         rows::{Heads, HeadsMut, Rows},
@@ -50,8 +50,8 @@ pub struct Attend {
     pub scale: f32,
     pub norm: Option<QkNorm>,
     pub rope: Rope,
-    /// A query sees this many positions, its own included.
-    pub window: Option<usize>,
+    /// Which positions a query sees.
+    pub sees: Sees,
     /// A logit of each head that takes part in the softmax and carries no value, `[heads]`.
     pub sinks: Option<Arc<[f32]>>,
     /// Scores x become cap * tanh(x / cap).
@@ -83,7 +83,7 @@ impl Attend {
 
     /// What the kernel computes of queries, keys and values.
     pub(crate) fn step<'a>(&'a self, [q, k, v]: [Heads<'a>; 3], positions: Option<&'a [i32]>) -> Step<'a> {
-        let Attend { scale, ref norm, ref rope, window, ref sinks, soft_cap, .. } = *self;
+        let Attend { scale, ref norm, ref rope, sees, ref sinks, soft_cap, .. } = *self;
         Step {
             q,
             k,
@@ -98,14 +98,14 @@ impl Attend {
             positions: positions.map(|positions| positions.as_chunks::<3>().0),
             layout: self.layout(),
             scale,
-            window,
+            sees,
             sinks: sinks.as_deref(),
             soft_cap,
         }
     }
 }
 
-/// Causal attention of several sequences' next tokens, not normed nor rotated yet → `[tokens, heads * dim]`. Their keys
+/// Attention of several sequences' next tokens, not normed nor rotated yet → `[tokens, heads * dim]`. Their keys
 /// and values are appended to the sequences' pages. A page that nobody else holds is written in place, another one is
 /// copied first. `positions`, `[tokens, 3]` i32, are the tokens' places in time, height and width; without them a token
 /// is where its sequence has it.

@@ -4,6 +4,7 @@
 //! join the two, a function an op. Activations are f32. A row's result has the same bits alone and in any batch,
 //! with any number of threads: that is what lets a server promise that batching and caching change nothing.
 
+mod activate;
 mod attend;
 mod attention_layer;
 mod delta_net;
@@ -20,6 +21,7 @@ mod sample;
 mod ssm;
 mod weights;
 
+pub use activate::activate;
 pub use attend::{Attend, Growth, Part, QkNorm, Rope, attend};
 pub use attention_layer::{AttentionLayer, attention_layer};
 pub use delta_net::{DeltaNet, DeltaSequence, delta_net};
@@ -27,6 +29,7 @@ pub use experts::{combine, gather_matmul, route};
 pub use feed_forward::{FeedForward, feed_forward};
 pub use glue::{embedding, silu_mul};
 pub use kernels::{
+    attention::Sees,
     gate::Activation,
     kv::Format as KvFormat,
     matmul::Mode,
@@ -40,4 +43,4 @@ pub use op::Error;
 pub use pages::Pages;
 pub use sample::{Adjustment, Sample, sample};
 pub use ssm::{Decay, ssm};
-pub use weights::{Affine, SmallFloats, Weights};
+pub use weights::{Affine, Dense, Growing, SmallFloats, Unpacked, Weights};

@@ -5,25 +5,35 @@ use std::path::Path;
 use serde_json::{Map, Value, json};
 
 use super::super::Error;
+use super::architecture::Architecture;
 use super::reader::{Header, Metadata};
 use super::vocabulary::Vocabulary;
 
-/// The config of the architecture "llama", which mistral and smollm2 models call themselves too.
-pub(super) fn llama(path: &Path, header: &Header, vocabulary: &Vocabulary) -> Result<Value, Error> {
-    let keys = Keys { path, metadata: &header.metadata };
+/// The config of a file of this architecture.
+///
+/// # Errors
+/// Metadata that is missing or of the wrong kind, and what no reader of the config could honour: each by its key.
+pub(super) fn of(
+    architecture: &Architecture,
+    path: &Path,
+    header: &Header,
+    vocabulary: &Vocabulary,
+) -> Result<Value, Error> {
+    let keys = Keys { prefix: architecture.name, path, metadata: &header.metadata };
     if keys.count("expert_count")?.is_some_and(|experts| experts > 0) {
-        return Err(Error::unsupported(path, "a llama GGUF with experts (mixtral) is not supported"));
+        let message = format!("a {} GGUF with experts (mixtral) is not supported", architecture.name);
+        return Err(Error::unsupported(path, message));
     }
     let hidden = keys.required("embedding_length")?;
     let heads = keys.required("attention.head_count")?;
     if heads == 0 {
-        return Err(Error::damaged(path, "llama.attention.head_count is 0"));
+        return Err(Error::damaged(path, format!("{} is 0", keys.name("attention.head_count"))));
     }
     let head_dim = keys.count("attention.key_length")?.unwrap_or(hidden / heads);
     let has = |name: &str| header.tensors.iter().any(|tensor| tensor.name == name);
     let mut config = json!({
-        "architectures": ["LlamaForCausalLM"],
-        "model_type": "llama",
+        "architectures": [architecture.class],
+        "model_type": architecture.model_type,
         "hidden_act": "silu",
         "hidden_size": hidden,
         "intermediate_size": keys.required("feed_forward_length")?,
@@ -87,19 +97,25 @@ fn rope_scaling(keys: &Keys) -> Result<Value, Error> {
     Ok(Value::Object(scaling))
 }
 
-/// The metadata under `llama.`.
+/// The metadata under the architecture's name.
 struct Keys<'a> {
+    prefix: &'a str,
     path: &'a Path,
     metadata: &'a Metadata,
 }
 
 impl Keys<'_> {
+    /// A key's whole name: `llama.block_count`.
+    fn name(&self, key: &str) -> String {
+        format!("{}.{key}", self.prefix)
+    }
+
     fn required(&self, key: &str) -> Result<u64, Error> {
-        self.count(key)?.ok_or_else(|| Error::missing(self.path, format!("the GGUF has no llama.{key}")))
+        self.count(key)?.ok_or_else(|| Error::missing(self.path, format!("the GGUF has no {}", self.name(key))))
     }
 
     fn count(&self, key: &str) -> Result<Option<u64>, Error> {
-        let Some(value) = self.metadata.get(&format!("llama.{key}")) else {
+        let Some(value) = self.metadata.get(&self.name(key)) else {
             return Ok(None);
         };
         // A list has one entry a layer; a llama whose layers differ is none.
@@ -107,22 +123,23 @@ impl Keys<'_> {
         let same = value.list().is_none_or(|list| list.iter().all(|item| Some(item) == first));
         match first.and_then(|value| value.unsigned()) {
             Some(count) if same => Ok(Some(count)),
-            Some(_) => Err(Error::unsupported(self.path, format!("llama.{key} differs from layer to layer"))),
-            None => Err(Error::damaged(self.path, format!("llama.{key} is no count"))),
+            Some(_) => Err(Error::unsupported(self.path, format!("{} differs from layer to layer", self.name(key)))),
+            None => Err(Error::damaged(self.path, format!("{} is no count", self.name(key)))),
         }
     }
 
     fn number(&self, key: &str) -> Result<f64, Error> {
-        self.optional_number(key).ok_or_else(|| Error::missing(self.path, format!("the GGUF has no llama.{key}")))
+        self.optional_number(key)
+            .ok_or_else(|| Error::missing(self.path, format!("the GGUF has no {}", self.name(key))))
     }
 
     /// A number that the file stores as f32, as the decimal that was meant: 1e-5, not 9.999999747378752e-6.
     fn optional_number(&self, key: &str) -> Option<f64> {
-        let number = self.metadata.number(&format!("llama.{key}"))?;
+        let number = self.metadata.number(&self.name(key))?;
         (number as f32).to_string().parse().ok().filter(|number: &f64| number.is_finite())
     }
 
     fn text(&self, key: &str) -> Option<&str> {
-        self.metadata.text(&format!("llama.{key}"))
+        self.metadata.text(&self.name(key))
     }
 }

@@ -1,7 +1,7 @@
 //! GGUF: one file of metadata and tensors, translated into the keys and names of a Hugging Face checkpoint.
 
+mod architecture;
 mod config;
-mod names;
 mod reader;
 mod vocabulary;
 
@@ -14,10 +14,8 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use super::{Error, Shard, Tensor, Weights};
+use architecture::Architecture;
 pub use vocabulary::{TokenType, Vocabulary};
-
-/// The architectures (`general.architecture`) that are translated.
-const ARCHITECTURES: &[&str] = &["llama"];
 
 /// An opened file.
 pub(super) struct Gguf {
@@ -52,19 +50,25 @@ pub(super) fn open(path: &Path) -> Result<Gguf, Error> {
     if header.metadata.unsigned("split.count").is_some_and(|count| count > 1) {
         return Err(split(path));
     }
-    let architecture = header.metadata.text("general.architecture").unwrap_or_default();
-    if !ARCHITECTURES.contains(&architecture) {
-        let supported = ARCHITECTURES.join(", ");
-        let message = format!(
-            "a GGUF of the architecture \"{architecture}\" is not supported; of GGUFs mettle reads: {supported}"
-        );
+    let name = header.metadata.text("general.architecture").unwrap_or_default();
+    let Some(architecture) = Architecture::find(name) else {
+        let supported = Architecture::names();
+        let message =
+            format!("a GGUF of the architecture \"{name}\" is not supported; of GGUFs mettle reads: {supported}");
         return Err(Error::unsupported(path, message));
-    }
+    };
     let vocabulary = Box::new(vocabulary::of(path, &header.metadata)?);
-    let config = config::llama(path, &header, &vocabulary)?;
+    let config = config::of(architecture, path, &header, &vocabulary)?;
     let shard = Shard { path: path.to_owned(), file };
-    let tensors =
-        header.tensors.into_iter().map(|tensor| Tensor { name: names::llama(&tensor.name), ..tensor }).collect();
+    let dim = config["head_dim"].as_u64().map_or(0, |dim| dim as usize);
+    let translated = |tensor: Tensor| {
+        // A tensor of another shape is refused by the model's loader, which says more.
+        let whole =
+            dim > 0 && dim.is_multiple_of(2) && tensor.shape.first().is_some_and(|rows| rows.is_multiple_of(dim));
+        let pairs = (whole && architecture.is_paired(&tensor.name)).then_some(dim);
+        Tensor { name: architecture.translate(&tensor.name), pairs, ..tensor }
+    };
+    let tensors = header.tensors.into_iter().map(translated).collect();
     Ok(Gguf { config, vocabulary, weights: Weights { shards: vec![shard], tensors } })
 }
 

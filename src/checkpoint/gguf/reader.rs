@@ -232,7 +232,7 @@ impl Cursor<'_> {
             Error::damaged(self.path, format!("tensor {name}: {shape:?} is no possible shape of {dtype}"))
         })?;
         let offset = self.u64(&name)?;
-        Ok(Tensor { name, dtype, shape, len, shard: 0, offset })
+        Ok(Tensor { name, dtype, shape, len, shard: 0, offset, pairs: None })
     }
 
     /// Whether `count` entries of at least `least` bytes each can still follow.

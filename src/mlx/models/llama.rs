@@ -4,25 +4,20 @@ use mlx_rs::Array;
 
 use super::{
     Architecture,
-    decoder::{self, Decoder, heads},
+    decoder::{self, Place, Plan, heads},
 };
-use crate::{
-    checkpoint::Format,
-    mlx::{
-        Error,
-        batch::Batch,
-        config::Config,
-        nn::{Attention, AttentionParts, GatedMlp, Heads, Layer, Linear, RmsNorm, Rope, State, qkv},
-        quant::Matrix,
-        weights::{Source, Weights},
-    },
+use crate::mlx::{
+    Error,
+    batch::Batch,
+    config::Config,
+    nn::{Attention, AttentionParts, GatedMlp, Layer, Linear, RmsNorm, Rope, State, qkv},
 };
 
 pub const ARCHITECTURE: Architecture = Architecture {
     names: &["llama", "mistral"],
     // Old checkpoints store the frequencies that the config says anyway.
     unused: &["rotary_emb.inv_freq"],
-    load: |source, config| Ok(Box::new(load(source, config)?)),
+    begin: || decoder::begin(Plan::of(Block::load)),
 };
 
 struct Block {
@@ -30,60 +25,34 @@ struct Block {
     mlp: GatedMlp,
 }
 
-fn load(source: &Source, config: Config) -> Result<Decoder<Block>, Error> {
-    let root = source.root();
-    let shared = Shared::load(source, config)?;
-    let norm = |at: &Weights| RmsNorm::load(at, config.count("hidden_size")?, config.rms_norm_eps()?);
-    Decoder::load(&root.at("model"), &root.at("lm_head"), config, norm, |at, index| Block::load(at, &shared, index))
-}
-
-/// What all blocks are loaded with.
-struct Shared<'a> {
-    config: Config<'a>,
-    heads: Heads,
-    rope: Rope,
-    gguf: bool,
-}
-
-impl<'a> Shared<'a> {
-    fn load(source: &Source, config: Config<'a>) -> Result<Shared<'a>, Error> {
-        let heads = heads(config)?;
-        let rotated = config.number("partial_rotary_factor")?.unwrap_or(1.0);
-        let mut rope = Rope::load(config, (heads.dim as f64 * rotated) as usize)?;
-        let factors = source.root().at("rope_freqs");
-        if factors.has("weight") {
-            rope = rope.slowed(&factors.floats("weight")?.0)?;
-        }
-        Ok(Shared { config, heads, rope, gguf: source.checkpoint.format() == Format::Gguf })
-    }
-}
-
 impl Block {
-    fn load(at: &Weights, shared: &Shared, index: usize) -> Result<Block, Error> {
-        let Shared { config, heads, gguf, .. } = *shared;
-        let (dim, query) = (config.count("hidden_size")?, heads.query);
-        let attention = at.at("self_attn");
-        let eps = config.rms_norm_eps()?;
-        // GGUF stores the rows of a head pair by pair; here they are two halves.
-        let order = |matrix: Matrix| match gguf {
-            true => matrix.rows_from(|row| paired(row, heads.dim)),
-            false => matrix,
-        };
+    fn load(place: &Place, index: usize) -> Result<Block, Error> {
+        let (at, config, heads) = (place.layer(index), place.config, heads(place.config)?);
+        let (dim, eps) = (config.count("hidden_size")?, config.rms_norm_eps()?);
+        let projections = at.at("self_attn");
         let attention = Attention::new(AttentionParts {
             heads,
             norm: RmsNorm::load(&at.at("input_layernorm"), dim, eps)?,
-            projections: qkv(&attention, dim, heads, order)?,
+            projections: qkv(&projections, dim, heads)?,
             head_norms: None,
-            rope: shared.rope.clone(),
+            rope: rope(place, heads.dim)?,
             window: window(config, index)?,
             gated: false,
-            output: Linear::load(&attention.at("o_proj"), query * heads.dim, dim)?,
+            output: Linear::load(&projections.at("o_proj"), heads.query * heads.dim, dim)?,
             backend: at.backend(),
         })?;
         let norm = RmsNorm::load(&at.at("post_attention_layernorm"), dim, eps)?;
         let mlp = GatedMlp::load(&at.at("mlp"), norm, dim, config.count("intermediate_size")?)?;
         Ok(Block { attention, mlp })
     }
+}
+
+/// The config's, slowed by what Llama 3's GGUFs store of it.
+fn rope(place: &Place, dim: usize) -> Result<Rope, Error> {
+    let rotated = place.config.number("partial_rotary_factor")?.unwrap_or(1.0);
+    let rope = Rope::load(place.config, (dim as f64 * rotated) as usize)?;
+    let factors = place.model.root().at("rope_freqs");
+    if factors.has("weight") { rope.slowed(&factors.floats("weight")?.0) } else { Ok(rope) }
 }
 
 impl decoder::Block for Block {
@@ -94,12 +63,10 @@ impl decoder::Block for Block {
     fn fresh(&self) -> Result<Layer, Error> {
         Ok(self.attention.fresh())
     }
-}
 
-/// Where GGUF keeps the row that belongs at `row`, for heads of `dim` features.
-fn paired(row: usize, dim: usize) -> usize {
-    let (head, within) = (row / dim, row % dim);
-    head * dim + 2 * (within % (dim / 2)) + within / (dim / 2)
+    fn attention(&self) -> Option<&Attention> {
+        Some(&self.attention)
+    }
 }
 
 /// Mistral's window is for all layers, newer configs name the layers that have one.

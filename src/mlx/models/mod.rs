@@ -1,35 +1,73 @@
 //! The architectures, one file each, named by the `model_type` of their config.json. [`MODELS`] is the table.
 
+mod bert;
 mod decoder;
 mod llama;
 mod qwen3;
 mod qwen3_5;
 mod qwen3_moe;
 
+use std::rc::Rc;
+
 use mlx_rs::Array;
 
-use super::{Error, batch::Batch, config::Config, nn::State, weights::Source};
+use super::{Error, batch::Batch, cost::Cost, nn::State, weights::Source};
 use crate::checkpoint::Checkpoint;
 
-/// A loaded architecture.
+/// A loaded model that writes text.
 pub trait Model {
     /// Hidden states `[tokens, dim]` of all tokens of the batch, before the last norm. Appends to `states`.
     fn forward(&self, batch: &Batch, states: &mut [&mut State]) -> Result<Array, Error>;
 
-    /// Logits `[rows, vocabulary]` of hidden states `[rows, dim]`.
+    /// Hidden states `[rows, dim]` behind the last norm, of those before it.
+    fn norm(&self, hidden: &Array) -> Result<Array, Error>;
+
+    /// Logits `[rows, vocabulary]` of hidden states `[rows, dim]` before the last norm.
     fn head(&self, hidden: &Array) -> Result<Array, Error>;
 
     /// The state of a sequence of no tokens.
     fn fresh(&self) -> Result<State, Error>;
 
-    /// The most positions the model was made for.
-    fn context(&self) -> usize;
+    /// What its tokens cost, its vocabulary and the most positions it was made for.
+    fn cost(&self) -> &Cost;
 
-    fn vocabulary(&self) -> usize;
+    /// The most positions it was made for.
+    fn context(&self) -> usize {
+        self.cost().context
+    }
+
+    /// The number of token ids.
+    fn vocabulary(&self) -> usize {
+        self.cost().vocabulary
+    }
 }
 
-/// Makes the architecture of a checkpoint's weights and config.
-pub type Load = fn(&Source, Config) -> Result<Box<dyn Model>, Error>;
+/// A loaded model that reads text and writes none.
+pub trait Reader {
+    /// Hidden states `[tokens, dim]` of all tokens of the batch, behind the last norm. Every token of a segment sees
+    /// all of them; offsets are 0.
+    fn forward(&self, batch: &Batch) -> Result<Array, Error>;
+
+    /// What its tokens cost, its vocabulary and the most positions it was made for.
+    fn cost(&self) -> &Cost;
+}
+
+/// A loaded model of either kind.
+pub enum Built {
+    /// It writes text, and its hidden states can be read too.
+    Text(Rc<dyn Model>),
+    /// It is for its hidden states alone.
+    Reader(Rc<dyn Reader>),
+}
+
+/// A model on its way into memory.
+pub trait Build {
+    /// Loads the next block: a layer, the head, some rows of the embedding table. `None` while there are more.
+    ///
+    /// # Errors
+    /// A config or a tensor that does not fit, by name.
+    fn step(&mut self, source: &Source) -> Result<Option<Built>, Error>;
+}
 
 /// A row of the table.
 pub struct Architecture {
@@ -37,12 +75,13 @@ pub struct Architecture {
     pub names: &'static [&'static str],
     /// Parts of the names of tensors that it has no use for.
     pub unused: &'static [&'static str],
-    pub load: Load,
+    /// A model of which nothing is loaded.
+    pub begin: fn() -> Box<dyn Build>,
 }
 
 /// Every architecture mettle loads.
 pub const MODELS: &[Architecture] =
-    &[llama::ARCHITECTURE, qwen3::ARCHITECTURE, qwen3_moe::ARCHITECTURE, qwen3_5::ARCHITECTURE];
+    &[llama::ARCHITECTURE, qwen3::ARCHITECTURE, qwen3_moe::ARCHITECTURE, qwen3_5::ARCHITECTURE, bert::ARCHITECTURE];
 
 /// The `model_type`s of all architectures, for messages and for checks before a download.
 pub fn names() -> Vec<&'static str> {

@@ -5,26 +5,20 @@ use mlx_rs::Array;
 
 use super::{
     Architecture,
-    decoder::{self, Decoder, heads},
+    decoder::{self, Place, Plan, heads},
 };
 use crate::mlx::{
     Error,
     batch::Batch,
     config::Config,
-    nn::{Attention, AttentionParts, FeedForward, GatedMlp, Heads, Layer, Linear, RmsNorm, Rope, State, qkv},
-    weights::{Source, Weights},
+    nn::{Attention, AttentionParts, FeedForward, GatedMlp, Layer, Linear, RmsNorm, Rope, State, qkv},
+    weights::Weights,
 };
 
 pub const ARCHITECTURE: Architecture = Architecture {
     names: &["qwen3"],
     unused: &[],
-    load: |source, config| {
-        let mlp = |at: &Weights, norm, _| {
-            let (dim, hidden) = (config.count("hidden_size")?, config.count("intermediate_size")?);
-            GatedMlp::load(at, norm, dim, hidden).map(FeedForward::Dense)
-        };
-        Ok(Box::new(load(source, config, mlp)?))
-    },
+    begin: || decoder::begin(Plan::of(|place, index| Block::load(place, index, dense))),
 };
 
 pub(super) struct Block {
@@ -32,21 +26,23 @@ pub(super) struct Block {
     mlp: FeedForward,
 }
 
-/// `mlp` loads the feed-forward part of the layer of an index, behind its norm.
-pub(super) fn load(
-    source: &Source,
-    config: Config,
-    mlp: impl Fn(&Weights, RmsNorm, usize) -> Result<FeedForward, Error>,
-) -> Result<Decoder<Block>, Error> {
-    let (root, dim, eps) = (source.root(), config.count("hidden_size")?, config.rms_norm_eps()?);
-    let heads = heads(config)?;
-    let rope = Rope::load(config, heads.dim)?;
-    let norm = |at: &Weights| RmsNorm::load(at, dim, eps);
-    let block = |at: &Weights, index| {
-        let attention = attention(at, config, heads, rope.clone(), index)?;
-        Ok(Block { attention, mlp: mlp(&at.at("mlp"), norm(&at.at("post_attention_layernorm"))?, index)? })
-    };
-    Decoder::load(&root.at("model"), &root.at("lm_head"), config, norm, block)
+/// Loads the feed-forward part at a place of the layer of an index, behind its norm.
+type LoadMlp = fn(&Weights, RmsNorm, Config, usize) -> Result<FeedForward, Error>;
+
+/// One network for all tokens.
+pub(super) fn dense(at: &Weights, norm: RmsNorm, config: Config, _: usize) -> Result<FeedForward, Error> {
+    let (dim, hidden) = (config.count("hidden_size")?, config.count("intermediate_size")?);
+    GatedMlp::load(at, norm, dim, hidden).map(FeedForward::Dense)
+}
+
+impl Block {
+    pub fn load(place: &Place, index: usize, mlp: LoadMlp) -> Result<Block, Error> {
+        let (at, config) = (place.layer(index), place.config);
+        let (dim, eps) = (config.count("hidden_size")?, config.rms_norm_eps()?);
+        let attention = attention(&at, config, index)?;
+        let norm = RmsNorm::load(&at.at("post_attention_layernorm"), dim, eps)?;
+        Ok(Block { attention, mlp: mlp(&at.at("mlp"), norm, config, index)? })
+    }
 }
 
 /// The layers from `max_window_layers` on have a window where the config wants one at all.
@@ -58,21 +54,21 @@ fn window(config: Config, index: usize) -> Result<Option<usize>, Error> {
     }
 }
 
-fn attention(at: &Weights, config: Config, heads: Heads, rope: Rope, index: usize) -> Result<Attention, Error> {
-    let (dim, eps, backend) = (config.count("hidden_size")?, config.rms_norm_eps()?, at.backend());
+fn attention(at: &Weights, config: Config, index: usize) -> Result<Attention, Error> {
+    let (dim, eps, heads) = (config.count("hidden_size")?, config.rms_norm_eps()?, heads(config)?);
     let norm = RmsNorm::load(&at.at("input_layernorm"), dim, eps)?;
     let at = at.at("self_attn");
     let head_norm = |name: &str| RmsNorm::load(&at.at(name), heads.dim, eps);
     Attention::new(AttentionParts {
         heads,
         norm,
-        projections: qkv(&at, dim, heads, |matrix| matrix)?,
+        projections: qkv(&at, dim, heads)?,
         head_norms: Some([head_norm("q_norm")?, head_norm("k_norm")?]),
-        rope,
+        rope: Rope::load(config, heads.dim)?,
         window: window(config, index)?,
         gated: false,
         output: Linear::load(&at.at("o_proj"), heads.query * heads.dim, dim)?,
-        backend,
+        backend: at.backend(),
     })
 }
 
@@ -83,5 +79,9 @@ impl decoder::Block for Block {
 
     fn fresh(&self) -> Result<Layer, Error> {
         Ok(self.attention.fresh())
+    }
+
+    fn attention(&self) -> Option<&Attention> {
+        Some(&self.attention)
     }
 }

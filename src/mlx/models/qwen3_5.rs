@@ -7,7 +7,7 @@ use mlx_rs::Array;
 
 use super::{
     Architecture,
-    decoder::{self, Decoder, heads},
+    decoder::{self, Place, Plan, heads},
 };
 use crate::mlx::{
     Error,
@@ -21,7 +21,7 @@ pub const ARCHITECTURE: Architecture = Architecture {
     names: &["qwen3_5", "qwen3_5_text"],
     // The vision tower and the draft head of multi-token prediction are not part of the text model.
     unused: &["vision_tower.", "visual.", "mtp."],
-    load: |source, config| Ok(Box::new(load(source, config.object("text_config").unwrap_or(config))?)),
+    begin: || decoder::begin(Plan { place, norm: last_norm, block: Block::load }),
 };
 
 struct Block {
@@ -34,17 +34,20 @@ enum Mixer {
     Delta(DeltaNet),
 }
 
-fn load(source: &Source, config: Config) -> Result<Decoder<Block>, Error> {
-    // The text part alone, inside MLX's checkpoint of the whole model, inside transformers' one.
+/// The text part alone, inside MLX's checkpoint of the whole model, or inside transformers' one.
+fn place<'a>(source: &'a Source<'a>) -> Place<'a> {
     let root = source.root();
     let places =
         [("model", "lm_head"), ("language_model.model", "language_model.lm_head"), ("model.language_model", "lm_head")];
     let place = places.iter().find(|(model, _)| root.at(model).at("embed_tokens").has("weight"));
     let (model, head) = place.unwrap_or(&places[0]);
-    let model = root.at(model);
-    let shift = shift(&model);
-    let norm = |at: &Weights| RmsNorm::load_shifted(at, config.count("hidden_size")?, config.rms_norm_eps()?, shift);
-    Decoder::load(&model, &root.at(head), config, norm, |at, index| Block::load(at, config, index, shift))
+    let config = source.config();
+    Place { model: root.at(model), head: root.at(head), config: config.object("text_config").unwrap_or(config) }
+}
+
+fn last_norm(place: &Place) -> Result<RmsNorm, Error> {
+    let (dim, eps) = (place.config.count("hidden_size")?, place.config.rms_norm_eps()?);
+    RmsNorm::load_shifted(&place.model.at("norm"), dim, eps, shift(&place.model))
 }
 
 /// What to add to the weights of the norms around and inside the layers, but not of the one behind the delta rule:
@@ -57,15 +60,17 @@ fn shift(model: &Weights) -> f32 {
 }
 
 impl Block {
-    fn load(at: &Weights, config: Config, index: usize, shift: f32) -> Result<Block, Error> {
+    fn load(place: &Place, index: usize) -> Result<Block, Error> {
+        let (at, config, shift) = (place.layer(index), place.config, shift(&place.model));
         let dim = config.count("hidden_size")?;
+        let norm = |name: &str| RmsNorm::load_shifted(&at.at(name), dim, config.rms_norm_eps()?, shift);
         let every = config.optional_count("full_attention_interval")?.unwrap_or(4);
-        let norm = RmsNorm::load_shifted(&at.at("input_layernorm"), dim, config.rms_norm_eps()?, shift)?;
-        let mixer = match (index + 1).is_multiple_of(every) {
-            true => Mixer::Attention(gated_attention(&at.at("self_attn"), norm, config, shift)?),
-            false => Mixer::Delta(DeltaNet::load(&at.at("linear_attn"), norm, config)?),
+        let mixer = if (index + 1).is_multiple_of(every) {
+            Mixer::Attention(gated_attention(&at.at("self_attn"), norm("input_layernorm")?, config, shift)?)
+        } else {
+            Mixer::Delta(DeltaNet::load(&at.at("linear_attn"), norm("input_layernorm")?, config)?)
         };
-        let mlp_norm = RmsNorm::load_shifted(&at.at("post_attention_layernorm"), dim, config.rms_norm_eps()?, shift)?;
+        let mlp_norm = norm("post_attention_layernorm")?;
         Ok(Block { mixer, mlp: GatedMlp::load(&at.at("mlp"), mlp_norm, dim, config.count("intermediate_size")?)? })
     }
 }
@@ -83,6 +88,13 @@ impl decoder::Block for Block {
         match &self.mixer {
             Mixer::Attention(attention) => Ok(attention.fresh()),
             Mixer::Delta(delta) => Ok(Layer::Recurrent(delta.fresh()?)),
+        }
+    }
+
+    fn attention(&self) -> Option<&Attention> {
+        match &self.mixer {
+            Mixer::Attention(attention) => Some(attention),
+            Mixer::Delta(_) => None,
         }
     }
 }

@@ -2,30 +2,31 @@
 
 use serde_json::Value;
 
-use super::{Architecture, qwen3};
+use super::{
+    Architecture,
+    decoder::{self, Plan},
+    qwen3::{self, Block},
+};
 use crate::mlx::{
     Error,
     config::Config,
-    nn::{FeedForward, GatedMlp, Mixture, Moe, RmsNorm},
+    nn::{FeedForward, Mixture, Moe, RmsNorm},
     weights::Weights,
 };
 
 pub const ARCHITECTURE: Architecture = Architecture {
     names: &["qwen3_moe"],
     unused: &[],
-    load: |source, config| {
-        Ok(Box::new(qwen3::load(source, config, |at, norm, index| feed_forward(at, norm, config, index))?))
-    },
+    begin: || decoder::begin(Plan::of(|place, index| Block::load(place, index, feed_forward))),
 };
 
 /// The layers in `mlp_only_layers`, and those that `decoder_sparse_step` passes over, have no experts.
 fn feed_forward(at: &Weights, norm: RmsNorm, config: Config, index: usize) -> Result<FeedForward, Error> {
-    let dim = config.count("hidden_size")?;
     let step = config.optional_count("decoder_sparse_step")?.unwrap_or(1);
     let dense = config.0.get("mlp_only_layers").and_then(Value::as_array);
     let dense = dense.is_some_and(|layers| layers.contains(&Value::from(index)));
     if dense || !(index + 1).is_multiple_of(step) {
-        return GatedMlp::load(at, norm, dim, config.count("intermediate_size")?).map(FeedForward::Dense);
+        return qwen3::dense(at, norm, config, index);
     }
     let mixture = Mixture {
         experts: config.count("num_experts")?,
@@ -33,5 +34,5 @@ fn feed_forward(at: &Weights, norm: RmsNorm, config: Config, index: usize) -> Re
         hidden: config.count("moe_intermediate_size")?,
         normed: config.flag("norm_topk_prob")?.unwrap_or(false),
     };
-    Moe::load(at, norm, dim, mixture).map(FeedForward::Experts)
+    Moe::load(at, norm, config.count("hidden_size")?, mixture).map(FeedForward::Experts)
 }

@@ -9,13 +9,14 @@ use super::{Joined, Kv, Layer, Linear, RmsNorm, Rope, State};
 use crate::mlx::{
     Backend, Error,
     batch::{Batch, Segment, joined},
-    quant::Matrix,
+    cost::AttentionCost,
     weights::Weights,
 };
 
 /// How queries, keys and values divide into heads.
 #[derive(Debug, Clone, Copy)]
 pub struct Heads {
+    /// Heads of queries.
     pub query: usize,
     /// Divides `query`: so many query heads share one of these.
     pub kv: usize,
@@ -43,6 +44,8 @@ pub struct AttentionParts {
 /// The layer.
 pub struct Attention {
     backend: Backend,
+    heads: Heads,
+    window: Option<usize>,
     form: Form,
 }
 
@@ -51,31 +54,36 @@ enum Form {
     Mlx(Box<AttentionParts>),
 }
 
-/// `q_proj`, `k_proj` and `v_proj`, with the rows of queries and of keys put in order first.
-pub fn qkv(at: &Weights, dim: usize, heads: Heads, order: impl Fn(Matrix) -> Matrix) -> Result<Joined, Error> {
+/// `q_proj`, `k_proj` and `v_proj` over `dim` features.
+pub fn qkv(at: &Weights, dim: usize, heads: Heads) -> Result<Joined, Error> {
     let parts = [
         (at.at("q_proj"), heads.query * heads.dim),
         (at.at("k_proj"), heads.kv * heads.dim),
         (at.at("v_proj"), heads.kv * heads.dim),
     ];
-    let read = |(at, outputs): &(Weights, usize)| at.matrix(*outputs, dim);
-    let matrices = vec![order(read(&parts[0])?), order(read(&parts[1])?), read(&parts[2])?];
-    Joined::from_matrices(&parts, matrices)
+    Joined::load(&parts, dim)
 }
 
 impl Attention {
+    /// A layer of these parts.
     pub fn new(parts: AttentionParts) -> Result<Attention, Error> {
-        let backend = parts.backend;
+        let AttentionParts { backend, heads, window, .. } = parts;
         let form = match parts.kernel()? {
             Some(layer) => Form::Cpu(Arc::new(layer)),
             None => Form::Mlx(Box::new(parts)),
         };
-        Ok(Attention { backend, form })
+        Ok(Attention { backend, heads, window, form })
     }
 
     /// What a sequence of no tokens remembers.
     pub fn fresh(&self) -> Layer {
         Layer::Attention(Kv::empty(self.backend))
+    }
+
+    /// What it remembers of a position, and for how long.
+    pub fn cost(&self) -> AttentionCost {
+        let numbers = 2 * self.heads.kv * self.heads.dim;
+        AttentionCost { position_bytes: numbers as f64 * self.backend.kv_bits() / 8.0, window: self.window }
     }
 
     /// `x + layer(norm(x))`, all `[tokens, dim]`. Appends keys and values to layer `layer` of each sequence's state.
@@ -117,7 +125,7 @@ impl AttentionParts {
             scale: self.scale(),
             norm: self.head_norms.as_ref().map(|[q, k]| q.kernel(k)).transpose()?,
             rope: self.rope.kernel(),
-            window: self.window,
+            sees: self.window.map_or(mlx_cpu::Sees::Before, mlx_cpu::Sees::Window),
             sinks: None,
             soft_cap: None,
             format,

@@ -3,7 +3,7 @@
 
 use mlx_rs::{Array, Dtype, ops, ops::indexing::TryIndexOp};
 
-use crate::mlx::{Backend, Error, weights::Weights};
+use crate::mlx::{Backend, Error, quant, weights::Weights};
 
 /// A depthwise convolution over time followed by silu.
 pub struct ShortConv {
@@ -24,7 +24,7 @@ pub fn taps(at: &Weights, channels: usize, width: usize) -> Result<Vec<f32>, Err
 pub fn dtype(backend: Backend) -> Dtype {
     match backend {
         Backend::Cpu { .. } => Dtype::Float32,
-        Backend::Mlx { activations } => activations.mlx(),
+        Backend::Mlx { activations } => quant::dtype(activations),
     }
 }
 

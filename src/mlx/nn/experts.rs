@@ -1,13 +1,9 @@
 //! Linear layers of which each row of the input uses the one it was routed to, stored as one stack.
 
-use mlx_rs::{Array, ops};
+use mlx_rs::{Array, Dtype, ops};
 
-use super::stored::{Quantised, Stored};
-use crate::mlx::{
-    Backend, Error, on_cpu,
-    quant::{Float, Matrix},
-    weights::Weights,
-};
+use super::stored::{MlxForm, MlxWeights, Quantised, Stored};
+use crate::mlx::{Backend, Error, on_cpu, quant::Matrix, weights::Weights};
 
 /// As many linears over `inputs` as there are experts.
 pub struct Experts {
@@ -34,21 +30,15 @@ fn read(at: &Weights, name: &str, experts: usize, [outputs, inputs]: [usize; 2])
 }
 
 impl Experts {
-    /// The projection `name` of every expert.
-    pub fn load(at: &Weights, name: &str, experts: usize, outputs: usize, inputs: usize) -> Result<Experts, Error> {
-        Experts::new(&read(at, name, experts, [outputs, inputs])?, experts, at.backend())
+    /// The projection `name` of every expert, `shape` its outputs and inputs.
+    pub fn load(at: &Weights, name: &str, experts: usize, shape: [usize; 2]) -> Result<Experts, Error> {
+        Experts::new(&read(at, name, experts, shape)?, experts, at.backend())
     }
 
     /// Two projections of every expert over the same input: one stack, each expert's `names[0]` above its `names[1]`, or
     /// two where their weights differ in form.
-    pub fn load_pair(
-        at: &Weights,
-        names: [&str; 2],
-        experts: usize,
-        outputs: usize,
-        inputs: usize,
-    ) -> Result<Vec<Experts>, Error> {
-        let [first, second] = names.map(|name| read(at, name, experts, [outputs, inputs]));
+    pub fn load_pair(at: &Weights, names: [&str; 2], experts: usize, shape: [usize; 2]) -> Result<Vec<Experts>, Error> {
+        let [first, second] = names.map(|name| read(at, name, experts, shape));
         let (first, second) = (first?, second?);
         let parts = match first.same_form(&second) {
             true => vec![first.stack_each(second, experts)],
@@ -59,10 +49,11 @@ impl Experts {
 
     fn new(matrix: &Matrix, experts: usize, backend: Backend) -> Result<Experts, Error> {
         let weights = match Stored::stack(matrix, experts, backend)? {
-            Stored::Dense(weights) => {
+            Stored::Mlx(MlxWeights { form: MlxForm::Dense(weights), activations }) => {
                 // MLX's own gather on a CPU computes in f32 alone.
-                let format = if on_cpu()? { Float::F32.mlx() } else { weights.dtype() };
-                Stored::Dense(weights.as_dtype(format)?.transpose_axes(&[0, 2, 1])?)
+                let format = if on_cpu()? { Dtype::Float32 } else { weights.dtype() };
+                let form = MlxForm::Dense(weights.as_dtype(format)?.transpose_axes(&[0, 2, 1])?);
+                Stored::Mlx(MlxWeights { form, activations })
             }
             other => other,
         };
@@ -76,11 +67,11 @@ impl Experts {
         let rows = || x.reshape(&[tokens, x.dim(0) / tokens, 1, self.inputs as i32]);
         let y = match &self.weights {
             Stored::Cpu { weights, mode } => return Ok(mlx_cpu::gather_matmul(weights, x, experts, *mode)?),
-            Stored::Affine(Quantised { weights, scales, biases, group, bits }) => {
-                let (x, transposed) = (rows()?, true);
-                ops::gather_qmm(&x, weights, scales, biases, None, experts, transposed, *group, *bits, false)?
+            Stored::Mlx(MlxWeights { form: MlxForm::Affine(table), .. }) => {
+                let Quantised { weights, scales, biases, group, bits } = table;
+                ops::gather_qmm(rows()?, weights, scales, biases, None, experts, true, *group, *bits, false)?
             }
-            Stored::Dense(weights) => {
+            Stored::Mlx(MlxWeights { form: MlxForm::Dense(weights), .. }) => {
                 ops::gather_mm(rows()?.as_dtype(weights.dtype())?, weights, None, experts, false)?
             }
         };

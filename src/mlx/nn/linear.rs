@@ -2,16 +2,19 @@
 
 use mlx_rs::{Array, ops};
 
-use super::stored::{Quantised, Stored};
+use super::stored::{MlxForm, MlxWeights, Quantised, Stored};
 use crate::mlx::{Backend, Error, quant::Matrix, weights::Weights};
 
 /// A linear layer.
 pub enum Linear {
     /// For our CPU kernels: one stream of blocks of outputs.
     Cpu(mlx_cpu::Linear),
+    /// For MLX's own ops.
     Mlx {
-        weights: Stored,
-        bias: Option<Array>, // [outputs]
+        /// `[outputs, inputs]`
+        weights: MlxWeights,
+        /// `[outputs]`
+        bias: Option<Array>,
     },
 }
 
@@ -22,31 +25,27 @@ impl Linear {
     }
 
     fn new(matrix: &Matrix, bias: Option<Vec<f32>>, backend: Backend) -> Result<Linear, Error> {
-        let mut linear = Linear::of(Stored::new(matrix, backend)?);
-        match (&mut linear, backend) {
-            (Linear::Cpu(linear), _) => linear.bias = bias.map(Into::into),
-            (Linear::Mlx { bias: own, .. }, Backend::Mlx { activations }) => {
-                let array = |bias: Vec<f32>| Array::from_slice(&bias, &[matrix.n as i32]).as_dtype(activations.mlx());
-                *own = bias.map(array).transpose()?;
-            }
-            (Linear::Mlx { .. }, Backend::Cpu { .. }) => unreachable!("a CPU's weights are packed"),
-        }
-        Ok(linear)
+        Linear::of(Stored::new(matrix, backend)?, bias)
     }
 
-    /// A layer over weights that lie here already.
-    pub(super) fn of(weights: Stored) -> Linear {
-        match weights {
-            Stored::Cpu { weights, mode } => Linear::Cpu(mlx_cpu::Linear { weights, bias: None, mode }),
-            weights => Linear::Mlx { weights, bias: None },
-        }
+    /// A layer over weights that lie here already, with as many biases as outputs or none.
+    pub fn of(weights: Stored, bias: Option<Vec<f32>>) -> Result<Linear, Error> {
+        Ok(match weights {
+            Stored::Cpu { weights, mode } => Linear::Cpu(mlx_cpu::Linear { weights, bias: bias.map(Into::into), mode }),
+            Stored::Mlx(weights) => {
+                let array =
+                    |bias: Vec<f32>| Array::from_slice(&bias, &[bias.len() as i32]).as_dtype(weights.activations);
+                let bias = bias.map(array).transpose()?;
+                Linear::Mlx { weights, bias }
+            }
+        })
     }
 
     /// What our CPU kernels run; `None` elsewhere.
     pub fn kernel(&self) -> Option<&mlx_cpu::Linear> {
         match self {
             Linear::Cpu(linear) => Some(linear),
-            _ => None,
+            Linear::Mlx { .. } => None,
         }
     }
 
@@ -56,12 +55,11 @@ impl Linear {
             Linear::Cpu(linear) => return Ok(mlx_cpu::linear(linear, x, None)?),
             Linear::Mlx { weights, bias } => (weights, bias),
         };
-        let y = match weights {
-            Stored::Affine(Quantised { weights, scales, biases, group, bits }) => {
+        let y = match &weights.form {
+            MlxForm::Affine(Quantised { weights, scales, biases, group, bits }) => {
                 ops::quantized_matmul(x, weights, scales, biases, true, *group, *bits)?.as_dtype(x.dtype())?
             }
-            Stored::Dense(weights) => x.matmul(weights.t())?,
-            Stored::Cpu { .. } => unreachable!("a layer of packed weights is Linear::Cpu"),
+            MlxForm::Dense(weights) => x.matmul(weights.t())?,
         };
         match bias {
             Some(bias) => Ok(y.add(bias)?),
@@ -89,19 +87,14 @@ pub struct Joined {
 impl Joined {
     /// The parts' places and outputs.
     pub fn load(parts: &[(Weights, usize)], inputs: usize) -> Result<Joined, Error> {
-        let matrices =
-            parts.iter().map(|(at, outputs)| at.matrix(*outputs, inputs)).collect::<Result<Vec<Matrix>, Error>>()?;
-        Joined::from_matrices(parts, matrices)
-    }
-
-    /// As [`Joined::load`], for weights that were read (and perhaps reordered) already.
-    pub fn from_matrices(parts: &[(Weights, usize)], matrices: Vec<Matrix>) -> Result<Joined, Error> {
         let backend = parts[0].0.backend();
         let widths = parts.iter().map(|(_, outputs)| *outputs).collect();
-        let biases = parts
-            .iter()
-            .map(|(at, outputs)| at.has("bias").then(|| at.numbers("bias", *outputs)).transpose())
-            .collect::<Result<Vec<_>, Error>>()?;
+        let mut matrices = Vec::with_capacity(parts.len());
+        let mut biases = Vec::with_capacity(parts.len());
+        for (at, outputs) in parts {
+            matrices.push(at.matrix(*outputs, inputs)?);
+            biases.push(at.bias(*outputs)?);
+        }
         let alike = matrices.windows(2).all(|pair| pair[0].same_form(&pair[1]))
             && biases.iter().all(|bias| bias.is_some() == biases[0].is_some());
         if !alike {

@@ -12,6 +12,7 @@ use crate::mlx::{Backend, Error, weights::Weights};
 /// The sizes of a mixture.
 #[derive(Debug, Clone, Copy)]
 pub struct Mixture {
+    /// Experts in all.
     pub experts: usize,
     /// Experts a token goes to.
     pub top: usize,
@@ -39,11 +40,12 @@ impl Moe {
         if top > experts {
             return Err(Error(format!("config.json: a token cannot go to {top} of {experts} experts")));
         }
+        let each = at.shared_by(top, experts);
         Ok(Moe {
             norm,
             router: Linear::load(&at.at("gate"), dim, experts)?,
-            gate_up: Experts::load_pair(at, ["gate_proj", "up_proj"], experts, hidden, dim)?,
-            down: Experts::load(at, "down_proj", experts, dim, hidden)?,
+            gate_up: Experts::load_pair(&each, ["gate_proj", "up_proj"], experts, [hidden, dim])?,
+            down: Experts::load(&each, "down_proj", experts, [dim, hidden])?,
             mixture,
             backend: at.backend(),
         })

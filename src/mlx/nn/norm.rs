@@ -2,7 +2,7 @@
 
 use mlx_rs::{Array, fast};
 
-use crate::mlx::{Backend, Error, weights::Weights};
+use crate::mlx::{Backend, Error, quant::dtype, weights::Weights};
 
 /// Normalises every `dim` neighbouring features and scales them by a learned weight.
 pub enum RmsNorm {
@@ -34,7 +34,7 @@ impl RmsNorm {
         Ok(match backend {
             Backend::Cpu { .. } => RmsNorm::Cpu(mlx_cpu::Norm { weight: weight.map(Into::into), dim, eps }),
             Backend::Mlx { activations } => {
-                let array = |weight: Vec<f32>| Array::from_slice(&weight, &[dim as i32]).as_dtype(activations.mlx());
+                let array = |weight: Vec<f32>| Array::from_slice(&weight, &[dim as i32]).as_dtype(dtype(activations));
                 RmsNorm::Mlx { weight: weight.map(array).transpose()?, dim: dim as i32, eps }
             }
         })

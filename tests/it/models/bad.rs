@@ -2,7 +2,6 @@
 
 use std::{fs, path::Path};
 
-use mettle::{checkpoint::Checkpoint, mlx};
 use serde_json::{Value, json};
 
 use super::golden::{EXACT, EXACT_BY_MLX};
@@ -10,12 +9,8 @@ use crate::support::{self, Edited};
 
 /// What opening and loading say. Panics if they have no complaint.
 fn complaint(path: &Path) -> String {
-    let checkpoint = match Checkpoint::open(path) {
-        Err(error) => return error.to_string(),
-        Ok(checkpoint) => checkpoint,
-    };
-    let [ours, mlxs] = [EXACT, EXACT_BY_MLX].map(|options| match mlx::load(&checkpoint, options) {
-        Err(error) => error.to_string(),
+    let [ours, mlxs] = [EXACT, EXACT_BY_MLX].map(|options| match support::load(path, options) {
+        Err(error) => error,
         Ok(_) => panic!("{} loaded", path.display()),
     });
     assert_eq!(ours, mlxs, "the complaint does not depend on the ops");

@@ -3,9 +3,8 @@
 use std::{fs, path::PathBuf};
 
 use mettle::{
-    checkpoint::Checkpoint,
     engine::Limits,
-    mlx::{self, KvBits, Options, Precision},
+    mlx::{KvBits, Options, Precision},
 };
 use serde_json::Value;
 
@@ -45,9 +44,7 @@ impl Golden {
     /// Every folder and every GGUF.
     pub fn all() -> Vec<Golden> {
         let entries = fs::read_dir(support::models()).expect("a folder").map(|entry| entry.expect("an entry").path());
-        let is_model = |path: &PathBuf| {
-            path.is_dir() && !path.ends_with("__pycache__") || path.extension() == Some("gguf".as_ref())
-        };
+        let is_model = |path: &PathBuf| path.join("golden.json").exists() || path.extension() == Some("gguf".as_ref());
         let mut found: Vec<PathBuf> = entries.filter(is_model).collect();
         found.sort();
         assert!(found.len() >= 19, "checkpoints are missing: {found:?}");
@@ -56,8 +53,7 @@ impl Golden {
 
     /// The same rows by us.
     pub fn ours(&self, options: Options) -> Result<Vec<Vec<f32>>, String> {
-        let checkpoint = Checkpoint::open(&self.path).map_err(|error| error.to_string())?;
-        let runner = mlx::load(&checkpoint, options).map_err(|error| error.to_string())?;
+        let runner = support::load(&self.path, options)?;
         let logits = runner.logits(&self.prompt).map_err(|error| error.to_string())?;
         let width = runner.vocabulary();
         assert_eq!(logits.len(), width * self.prompt.len(), "a row for each token");
@@ -66,14 +62,13 @@ impl Golden {
     }
 }
 
-pub const EXACT: Options =
-    Options { precision: Precision::Exact, kv_bits: KvBits::Sixteen, own_ops: false, threads: None };
-pub const EXACT_BY_MLX: Options = Options { own_ops: true, ..EXACT };
+pub const EXACT: Options = Options { precision: Precision::Exact, kv_bits: KvBits::Sixteen, mlx_ops: false };
+pub const EXACT_BY_MLX: Options = Options { mlx_ops: true, ..EXACT };
 pub const FAST: Options = Options { precision: Precision::Fast, ..EXACT };
 /// Keys and values in 8 and in 4 bits.
 pub const KV8: Options = Options { kv_bits: KvBits::Eight, ..FAST };
 pub const KV4: Options = Options { kv_bits: KvBits::Four, ..FAST };
-pub const FAST_BY_MLX: Options = Options { own_ops: true, ..FAST };
+pub const FAST_BY_MLX: Options = Options { mlx_ops: true, ..FAST };
 
 /// Checks every checkpoint in every way before it fails, and says each one that did.
 pub fn for_each(ways: &[Options], check: impl Fn(&Golden, Options) -> Result<(), String>) {
@@ -112,7 +107,7 @@ fn exact_tokens_are_those_of_mlx_lm() {
 fn fast_logits_are_close_to_those_of_mlx_lm() {
     for_each(&[FAST, KV8, KV4, FAST_BY_MLX], |golden, options| {
         let angle = cosine(&golden.ours(options)?.concat(), &golden.logits.concat());
-        let bar = match (options.own_ops, options.kv_bits) {
+        let bar = match (options.mlx_ops, options.kv_bits) {
             (false, KvBits::Sixteen) => 0.999,
             (false, KvBits::Eight) => 0.998,
             _ => 0.9,

@@ -4,14 +4,14 @@ mod edited;
 
 use std::{
     path::{Path, PathBuf},
-    sync::OnceLock,
+    sync::{Arc, OnceLock},
 };
 
 use mettle::{
     checkpoint::Checkpoint,
     engine::{Engine, Finish, Job, Limits, Step},
     hub::{self, Hub},
-    mlx::{self, Options},
+    mlx::{self, Loaded, Loading, Options, Runner},
 };
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
@@ -26,14 +26,21 @@ pub fn models() -> PathBuf {
 /// `None`, with a notice, where it cannot be had; METTLE_TEST_STARTER=required makes that a failure.
 pub fn starter() -> Option<PathBuf> {
     static STARTER: OnceLock<Option<PathBuf>> = OnceLock::new();
-    STARTER.get_or_init(find_starter).clone()
+    STARTER.get_or_init(|| real_model(hub::STARTER, "METTLE_TEST_STARTER")).clone()
 }
 
-fn find_starter() -> Option<PathBuf> {
-    let wanted = std::env::var("METTLE_TEST_STARTER").ok();
+/// The folder of all-MiniLM-L6-v2: METTLE_TEST_MINILM, or as [`starter`].
+pub fn minilm() -> Option<PathBuf> {
+    static MINILM: OnceLock<Option<PathBuf>> = OnceLock::new();
+    MINILM.get_or_init(|| real_model("all-minilm-l6-v2", "METTLE_TEST_MINILM")).clone()
+}
+
+/// The model of an alias, or the one that a variable names.
+fn real_model(alias: &str, variable: &str) -> Option<PathBuf> {
+    let wanted = std::env::var(variable).ok();
     let required = wanted.as_deref() == Some("required");
     if let Some(path) = wanted.filter(|_| !required) {
-        assert!(Path::new(&path).exists(), "METTLE_TEST_STARTER names {path}, which is not there");
+        assert!(Path::new(&path).exists(), "{variable} names {path}, which is not there");
         return Some(path.into());
     }
     let home = std::env::home_dir().unwrap_or_else(std::env::temp_dir);
@@ -47,21 +54,28 @@ fn find_starter() -> Option<PathBuf> {
         ..hub::Config::default()
     });
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
-    let fetched = hub.resolve(hub::STARTER).map(|source| runtime.block_on(hub.fetch(&source, &|_| ())));
-    match fetched.expect("the starter is an alias") {
+    let fetched = hub.resolve(alias).map(|source| runtime.block_on(hub.fetch(&source, &|_| ())));
+    match fetched.expect("it is an alias") {
         Ok(path) => Some(path),
-        Err(error) if required => panic!("METTLE_TEST_STARTER=required, but: {error}"),
+        Err(error) if required => panic!("{variable}=required, but: {error}"),
         Err(error) => {
-            eprintln!("skipped: the starter model cannot be had: {error}");
+            eprintln!("skipped: {alias} cannot be had: {error}");
             None
         }
     }
 }
 
+/// The model that writes text of the checkpoint at `path`, or why there is none.
+pub fn load(path: &Path, options: Options) -> Result<Runner, String> {
+    let checkpoint = Checkpoint::open(path).map_err(|error| error.to_string())?;
+    let loaded = mlx::load(Arc::new(checkpoint), options).and_then(Loading::finish);
+    loaded.and_then(Loaded::text).map_err(|error| error.to_string())
+}
+
 /// A device thread with the checkpoint at `path`.
 pub fn engine(path: &Path, options: Options, limits: Limits) -> Engine {
-    let checkpoint = Checkpoint::open(path).unwrap_or_else(|error| panic!("{error}"));
-    Engine::start(limits, move || mlx::load(&checkpoint, options)).unwrap_or_else(|error| panic!("{error}"))
+    let path = path.to_owned();
+    Engine::start(limits, move || load(&path, options)).unwrap_or_else(|error| panic!("{error}"))
 }
 
 /// What a job said.

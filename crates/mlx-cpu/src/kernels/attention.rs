@@ -1,4 +1,4 @@
-//! Causal attention over paged keys and values, grouped heads, many sequences at once.
+//! Attention over paged keys and values, grouped heads, many sequences at once.
 //!
 //! Keys are taken in splits of [`SPLIT`] positions counted from position 0. The softmax of a query over a split is
 //! computed from scratch and then merged with those of the splits before it (flash attention's rule). That order is the
@@ -24,6 +24,17 @@ const SPLIT: usize = 512;
 /// split stay in the second-level cache.
 const ROWS: usize = 48;
 
+/// Which positions of its sequence a query sees.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sees {
+    /// Its own and all before it.
+    Before,
+    /// This many, its own included, and none after it.
+    Window(usize),
+    /// All, those after it included.
+    All,
+}
+
 /// One sequence's part of a call.
 #[derive(Clone, Copy)]
 pub struct Sequence<'a> {
@@ -43,8 +54,8 @@ pub struct Attention<'a> {
     pub sequences: &'a [Sequence<'a>],
     pub layout: Layout,
     pub scale: f32,
-    /// A query sees this many positions, its own included.
-    pub window: Option<usize>,
+    /// Which positions a query sees.
+    pub sees: Sees,
     /// [heads]: a logit of each head that takes part in the softmax and carries no value.
     pub sinks: Option<&'a [f32]>,
     /// Scores x become cap * tanh(x / cap).
@@ -129,7 +140,11 @@ impl<'a> Job<'a> {
     #[inline(always)]
     fn range(&self, op: &Attention, row: usize) -> (usize, usize) {
         let end = self.sequence.length - self.sequence.queries + row / (op.q.heads / op.layout.kv_heads) + 1;
-        (op.window.map_or(0, |window| end.saturating_sub(window)), end)
+        match op.sees {
+            Sees::Before => (0, end),
+            Sees::Window(window) => (end.saturating_sub(window), end),
+            Sees::All => (0, self.sequence.length),
+        }
     }
 
     /// The positions that any row sees.

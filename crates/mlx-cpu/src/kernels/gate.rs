@@ -18,6 +18,8 @@ pub enum Activation {
     GeluTanh,
     /// 1 / (1 + e^-x)
     Sigmoid,
+    /// x * (1 + erf(x / sqrt(2))) / 2
+    Gelu,
 }
 
 /// Columns a task works on.
@@ -41,6 +43,54 @@ pub fn gated(activation: Activation, gate: Rows, up: Rows, out: RowsMut) {
     });
 }
 
+/// Computes activation(x) into `out`; both are [m, f].
+///
+/// # Panics
+/// If the shapes do not fit.
+pub fn activated(activation: Activation, x: Rows, out: RowsMut) {
+    x.check("activation");
+    let out = out.share(x.count, x.width, "activation");
+    let level = level();
+    let columns = x.width.div_ceil(COLUMNS);
+    pool::run_worth(8 * x.count * x.width, x.count * columns, |task| {
+        let (row, start) = (task / columns, task % columns * COLUMNS);
+        level.run(Activated { activation, x, out: &out, row, start });
+    });
+}
+
+struct Activated<'a> {
+    activation: Activation,
+    x: Rows<'a>,
+    out: &'a SharedRows<'a>,
+    row: usize,
+    start: usize,
+}
+
+impl Kernel for Activated<'_> {
+    type Out = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, s: S) {
+        let width = (self.x.width - self.start).min(COLUMNS);
+        let x = &self.x.row(self.row)[self.start..][..width];
+        // SAFETY: each part of a row is one task's.
+        let out = unsafe { self.out.part(self.row, self.start, width) };
+        match self.activation {
+            Activation::Silu => each(s, x, out, silu),
+            Activation::GeluTanh => each(s, x, out, gelu_tanh),
+            Activation::Sigmoid => each(s, x, out, math::sigmoid),
+            Activation::Gelu => each(s, x, out, gelu),
+        }
+    }
+}
+
+#[inline(always)]
+fn each<S: Simd>(s: S, x: &[f32], out: &mut [f32], activation: impl Fn(S, S::F) -> S::F) {
+    for (x, out) in x.chunks(LANES).zip(out.chunks_mut(LANES)) {
+        write(s, out, activation(s, read(s, x)));
+    }
+}
+
 struct Gated<'a> {
     activation: Activation,
     gate: Rows<'a>,
@@ -62,8 +112,9 @@ impl Kernel for Gated<'_> {
         let out = unsafe { self.out.part(self.row, self.start, width) };
         match self.activation {
             Activation::Silu => apply(s, gate, up, out, silu),
-            Activation::GeluTanh => apply(s, gate, up, out, gelu),
+            Activation::GeluTanh => apply(s, gate, up, out, gelu_tanh),
             Activation::Sigmoid => apply(s, gate, up, out, math::sigmoid),
+            Activation::Gelu => apply(s, gate, up, out, gelu),
         }
     }
 }
@@ -82,10 +133,24 @@ fn silu<S: Simd>(s: S, x: S::F) -> S::F {
 }
 
 #[inline(always)]
-fn gelu<S: Simd>(s: S, x: S::F) -> S::F {
+fn gelu_tanh<S: Simd>(s: S, x: S::F) -> S::F {
     // (1 + tanh(u)) / 2 is sigmoid(2 u), which keeps its digits where the sum cancels.
     let inner = s.fma(s.mul(s.mul(x, x), x), s.splat(0.044_715), x);
     s.mul(x, math::sigmoid(s, s.mul(inner, s.splat(1.595_769))))
+}
+
+/// The polynomial of Abramowitz and Stegun 7.1.26: half of 1 - erf for positive numbers, to 8e-8.
+#[inline(always)]
+fn gelu<S: Simd>(s: S, x: S::F) -> S::F {
+    let one = s.splat(1.0);
+    let z = s.mul(s.abs(x), s.splat(std::f32::consts::FRAC_1_SQRT_2));
+    let t = s.div(one, s.fma(z, s.splat(0.327_591_1), one));
+    let mut p = s.splat(1.061_405_4);
+    for c in [-1.453_152, 1.421_413_7, -0.284_496_74, 0.254_829_6] {
+        p = s.fma(p, t, s.splat(c));
+    }
+    let tail = s.mul(s.mul(p, t), s.mul(math::exp(s, s.sub(s.zero(), s.mul(z, z))), s.splat(0.5)));
+    s.mul(x, s.select_lt(x, s.zero(), tail, s.sub(one, tail)))
 }
 
 #[cfg(test)]
@@ -100,8 +165,46 @@ mod tests {
         match activation {
             Activation::Silu => x / (1.0 + (-x).exp()),
             Activation::Sigmoid => 1.0 / (1.0 + (-x).exp()),
+            Activation::Gelu => x * (1.0 + erf(x / 2f64.sqrt())) / 2.0,
             Activation::GeluTanh => {
                 x * (1.0 + ((2.0 / std::f64::consts::PI).sqrt() * (x + 0.044715 * x.powi(3))).tanh()) / 2.0
+            }
+        }
+    }
+
+    /// Its Taylor series near zero, the continued fraction of its complement far from it.
+    fn erf(x: f64) -> f64 {
+        if x.abs() > 2.5 {
+            let far = (1..=60).rev().fold(0.0, |f, n| f64::from(n) / 2.0 / (x.abs() + f));
+            let complement = (-x * x).exp() / std::f64::consts::PI.sqrt() / (x.abs() + far);
+            return x.signum() * (1.0 - complement);
+        }
+        let (mut term, mut sum) = (x, x);
+        for n in 1..200 {
+            term *= -x * x / f64::from(n);
+            sum += term / f64::from(2 * n + 1);
+        }
+        sum * 2.0 / std::f64::consts::PI.sqrt()
+    }
+
+    #[test]
+    fn activations_agree_with_f64() {
+        let mut random = Random::new(32);
+        for (m, f) in [(1, 1), (3, 50), (2, 5000)] {
+            let x: Vec<f32> = random.vec(m * f).iter().map(|x| x * 9.0).collect();
+            for activation in [Activation::Silu, Activation::GeluTanh, Activation::Sigmoid, Activation::Gelu] {
+                for level in levels() {
+                    let mut out = vec![0.0; m * f];
+                    with_level(level, || activated(activation, Rows::packed(&x, f), RowsMut::packed(&mut out, f)));
+                    for (got, x) in out.into_iter().zip(&x) {
+                        let want = reference(activation, f64::from(*x));
+                        let error = (f64::from(got) - want).abs();
+                        assert!(
+                            error <= 1e-6 * want.abs() + 1e-6,
+                            "{activation:?}({x}) at {level:?}: {got}, not {want}"
+                        );
+                    }
+                }
             }
         }
     }

@@ -17,6 +17,9 @@ use super::{
     simd::{LANES, kind},
 };
 
+/// Outputs of a block.
+pub const BLOCK: usize = LANES;
+
 /// How a real number is stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Float {
@@ -34,7 +37,11 @@ impl Float {
         }
     }
 
-    fn read(self, bytes: &[u8]) -> f32 {
+    /// The number that `bytes`, little-endian, begin with. Exact.
+    ///
+    /// # Panics
+    /// If there are fewer bytes than a number has.
+    pub fn read(self, bytes: &[u8]) -> f32 {
         match self {
             Float::F16 => f16_to_f32(u16::from_le_bytes([bytes[0], bytes[1]])),
             Float::BF16 => bf16_to_f32(u16::from_le_bytes([bytes[0], bytes[1]])),

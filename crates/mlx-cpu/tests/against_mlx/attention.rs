@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use mlx_cpu::{Attend, Growth, KvFormat, Pages, Part, QkNorm, Rope};
+use mlx_cpu::{Attend, Growth, KvFormat, Pages, Part, QkNorm, Rope, Sees};
 use mlx_rs::{Array, fast, ops, ops::indexing::TryIndexOp};
 
 use crate::support::*;
@@ -25,7 +25,7 @@ struct Layer {
     interleaved: bool,
     frequencies: Array,
     norm: Option<[Array; 2]>,
-    window: Option<usize>,
+    sees: Sees,
     sinks: Option<Array>,
     soft_cap: Option<f32>,
 }
@@ -45,7 +45,7 @@ impl Layer {
             interleaved: random.below(2) == 0,
             frequencies: Array::from_slice(&periods, &[dims as i32 / 2]),
             norm,
-            window: random.pick(&[None, None, Some(5), Some(33)]),
+            sees: random.pick(&[Sees::Before, Sees::Before, Sees::Window(5), Sees::Window(33), Sees::All]),
             sinks: (random.below(3) == 0).then(|| random.array(&[heads as i32])),
             soft_cap: random.pick(&[None, None, Some(2.0)]),
         }
@@ -65,7 +65,7 @@ impl Layer {
                 factor: 1.0,
                 axes: None,
             },
-            window: self.window,
+            sees: self.sees,
             sinks: self.sinks.as_ref().map(shared),
             soft_cap: self.soft_cap,
             format,
@@ -87,7 +87,7 @@ impl Layer {
         of.k.push(self.turned(k, self.kv_heads, norm(1), of.offset));
         of.v.push(by_head(v, self.kv_heads, self.dim));
         let q = self.turned(q, self.heads, norm(0), of.offset);
-        let mask = mask(t, of.offset, self.window);
+        let mask = mask(t, of.offset, self.sees);
         let plain = || -> mlx_rs::error::Result<Array> {
             let all = |parts: &[Array]| -> mlx_rs::error::Result<Array> {
                 let whole = ops::concatenate(parts, 2)?;
@@ -180,9 +180,9 @@ fn attention_over_pages() {
             for (index, (of, &t)) in sequences.iter_mut().zip(&tokens).enumerate() {
                 let rows = |x: &Array| x.try_index((first..first + t as i32, ..)).expect("a sequence's rows");
                 let what = format!(
-                    "round {round}, call {call}, sequence {index}: {heads}/{kv_heads} heads of {dim}, {t} at {}, {format:?}, window {:?}, sinks {:?}, cap {:?}, norm {}",
+                    "round {round}, call {call}, sequence {index}: {heads}/{kv_heads} heads of {dim}, {t} at {}, {format:?}, {:?}, sinks {:?}, cap {:?}, norm {}",
                     of.offset,
-                    layer.window,
+                    layer.sees,
                     layer.sinks.is_some(),
                     layer.soft_cap,
                     layer.norm.is_some()
@@ -209,7 +209,7 @@ fn bytes(pages: &Pages) -> Vec<u8> {
 fn company_and_chunks_do_not_change_the_bits() {
     let mut random = Random(7);
     for format in [KvFormat::F32, KvFormat::F16, KvFormat::BF16, KvFormat::Int8, KvFormat::Int4] {
-        let layer = Layer { window: None, ..Layer::random(&mut random) };
+        let layer = Layer { sees: Sees::Before, ..Layer::random(&mut random) };
         let (settings, t) = (layer.ours(format), 75);
         let [q, k, v] =
             [layer.heads, layer.kv_heads, layer.kv_heads].map(|heads| random.array(&[t, (heads * layer.dim) as i32]));
@@ -260,7 +260,7 @@ fn positions_on_three_axes() {
         scale: 1.0,
         norm: None,
         rope,
-        window: None,
+        sees: Sees::Before,
         sinks: None,
         soft_cap: None,
         format: KvFormat::F32,
@@ -307,8 +307,12 @@ fn positions_on_three_axes() {
     assert_eq!(attend(&rope, None), attend(&plain, None), "text alone");
 }
 
-fn mask(t: usize, offset: usize, window: Option<usize>) -> Array {
-    let sees = |query: usize, key: usize| key <= query && window.is_none_or(|window| key + window > query);
+fn mask(t: usize, offset: usize, sees: Sees) -> Array {
+    let sees = |query: usize, key: usize| match sees {
+        Sees::Before => key <= query,
+        Sees::Window(window) => key <= query && key + window > query,
+        Sees::All => true,
+    };
     let values: Vec<f32> = (offset..offset + t)
         .flat_map(|query| (0..offset + t).map(move |key| if sees(query, key) { 0.0 } else { f32::NEG_INFINITY }))
         .collect();

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use mlx_cpu::{
-    Activation, Attend, AttentionLayer, Decay, DeltaNet, DeltaSequence, FeedForward, Float, Growth, Joined, KvFormat,
-    Linear, Mode, Norm, Pages, Part, Rope, Weights,
+    Activation, Attend, AttentionLayer, Decay, DeltaNet, DeltaSequence, Dense, FeedForward, Float, Growth, Joined,
+    KvFormat, Linear, Mode, Norm, Pages, Part, Rope, Sees, Unpacked, Weights,
 };
 use mlx_rs::{Array, Dtype, fast, ops, ops::indexing::TryIndexOp};
 
@@ -13,7 +13,9 @@ use crate::support::*;
 /// A linear of these f32 weights, `[outputs, inputs]`.
 fn dense(weight: &Array) -> Linear {
     let [outputs, inputs] = [weight.dim(0), weight.dim(1)].map(|extent| extent as usize);
-    let weights = Weights::dense(outputs, inputs, Float::F32, &float_bytes(weight, Float::F32));
+    let values = &float_bytes(weight, Float::F32);
+    let dense = Dense { n: outputs, k: inputs, float: Float::F32, values };
+    let weights = Weights::new(&Unpacked::Dense(dense), 1).expect("it packs");
     Linear { weights, bias: None, mode: Mode::Exact }
 }
 
@@ -116,7 +118,7 @@ fn attention_layers() {
             scale: (dim as f32).powf(-0.5),
             norm: None,
             rope: Rope { interleaved: false, inverse: inverse.into(), factor: 1.0, axes: None },
-            window: random.pick(&[None, Some(5)]),
+            sees: random.pick(&[Sees::Before, Sees::Window(5)]),
             sinks: None,
             soft_cap: None,
             format: KvFormat::F32,

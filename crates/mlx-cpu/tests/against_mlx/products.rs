@@ -1,6 +1,6 @@
 //! Products, embeddings and norms.
 
-use mlx_cpu::{Affine, Float, LayerNorm, Linear, Mode, Norm, Weights};
+use mlx_cpu::{Affine, Dense, Float, Growing, LayerNorm, Linear, Mode, Norm, Unpacked, Weights};
 use mlx_rs::{
     Array, Dtype, fast, ops,
     ops::indexing::{TryIndexOp, take_along_axis, take_axis},
@@ -23,7 +23,7 @@ fn quantized_matmul_and_embedding() {
         let (scales, biases) = (cast(&scales), cast(&biases));
         w.eval().expect("it evaluates");
         let words: Vec<u8> = w.as_slice::<u32>().iter().flat_map(|word| word.to_le_bytes()).collect();
-        let ours = Weights::affine(&Affine {
+        let source = Unpacked::Affine(Affine {
             n,
             k,
             bits,
@@ -32,8 +32,8 @@ fn quantized_matmul_and_embedding() {
             weights: &words,
             scales: &float_bytes(&scales, float),
             biases: &float_bytes(&biases, float),
-        })
-        .expect("it packs");
+        });
+        let ours = Weights::new(&source, 1).expect("it packs");
         let as_f32 = |array: &Array| array.as_dtype(Dtype::Float32).expect("a cast");
         let table =
             ops::dequantize(&w, as_f32(&scales), &as_f32(&biases), group as i32, bits as i32).expect("MLX reads it");
@@ -83,7 +83,8 @@ fn experts() {
         let (ours, reference) = if random.below(2) == 0 {
             let transposed = dense.transpose_axes(&[0, 2, 1]).expect("a transpose");
             let reference = ops::gather_mm(&rows, &transposed, None, &ids, false).expect("MLX gathers");
-            (Weights::dense(n, k, Float::F32, &float_bytes(&dense, Float::F32)), reference)
+            let source = Unpacked::Dense(Dense { n, k, float: Float::F32, values: &float_bytes(&dense, Float::F32) });
+            (Weights::new(&source, experts).expect("it packs"), reference)
         } else {
             let (w, scales, biases) = ops::quantize(&dense, 32, 4).expect("MLX quantises");
             let reference = ops::gather_qmm(&rows, &w, &scales, &biases, None, &ids, true, 32, 4, false);
@@ -91,7 +92,7 @@ fn experts() {
             let [scales, biases] = [&scales, &biases].map(|array| float_bytes(array, Float::F32));
             let (weights, scales, biases) = (&words[..], &scales[..], &biases[..]);
             let affine = Affine { n, k, bits: 4, group: 32, float: Float::F32, weights, scales, biases };
-            (Weights::affine(&affine).expect("it packs"), reference.expect("MLX gathers"))
+            (Weights::new(&Unpacked::Affine(affine), experts).expect("it packs"), reference.expect("MLX gathers"))
         };
         let reference = reference.reshape(&[(tokens * top) as i32, n as i32]).expect("rows");
         let answers = mlx_cpu::gather_matmul(&ours, &x, &ids, Mode::Exact).expect("products");
@@ -110,6 +111,24 @@ fn experts() {
     }
 }
 
+/// Dense weights packed whole, or in parts of 16 or more rows.
+fn grown(source: &Unpacked, n: usize, random: &mut Random) -> Weights {
+    let Unpacked::Dense(dense) = source else { unreachable!("dense weights") };
+    let step = Growing::ROWS * (1 + random.below(3));
+    if n <= step {
+        return Weights::new(source, 1).expect("it packs");
+    }
+    let width = dense.values.len() / n;
+    let part = |from: usize| {
+        let to = (from + step).min(n);
+        Unpacked::Dense(Dense { n: to - from, values: &dense.values[from * width..to * width], ..*dense })
+    };
+    let mut growing = Growing::new(n, &part(0)).expect("it packs");
+    assert!(growing.push(&Unpacked::Dense(Dense { n: 2 * n, ..*dense })).is_err(), "more rows than there are");
+    (step..n).step_by(step).for_each(|from| growing.push(&part(from)).expect("it packs"));
+    growing.finish().expect("it is whole")
+}
+
 #[test]
 fn dense_matmul() {
     let mut random = Random(2);
@@ -117,7 +136,9 @@ fn dense_matmul() {
         let (m, n, k) = (1 + random.below(40) as i32, 1 + random.below(90) as i32, 1 + random.below(200) as i32);
         let float = random.pick(&FLOATS);
         let weight = random.array(&[n, k]).as_dtype(dtype(float)).expect("a cast");
-        let ours = Weights::dense(n as usize, k as usize, float, &float_bytes(&weight, float));
+        let values = &float_bytes(&weight, float);
+        let source = Unpacked::Dense(Dense { n: n as usize, k: k as usize, float, values });
+        let ours = grown(&source, n as usize, &mut random);
         let x = random.strided(m, k);
         let reference = x.matmul(weight.as_dtype(Dtype::Float32).expect("a cast").t()).expect("MLX multiplies");
         let bias = random.array(&[n]);

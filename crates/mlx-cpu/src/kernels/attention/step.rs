@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use super::{Attention, Sequence, attention};
+use super::{Attention, Sees, Sequence, attention};
 use crate::kernels::{
     kv::{self, Layout},
     level::{Kernel, level},
@@ -39,8 +39,8 @@ pub struct Step<'a> {
     pub positions: Option<&'a [[i32; 3]]>,
     pub layout: Layout,
     pub scale: f32,
-    /// A query sees this many positions, its own included.
-    pub window: Option<usize>,
+    /// Which positions a query sees.
+    pub sees: Sees,
     /// [heads]: a logit of each head that takes part in the softmax and carries no value.
     pub sinks: Option<&'a [f32]>,
     /// Scores x become cap * tanh(x / cap).
@@ -81,7 +81,7 @@ pub fn step(op: &Step, mut sequences: Vec<Grown>, out: HeadsMut) {
         sequences: &sequences,
         layout: op.layout,
         scale: op.scale,
-        window: op.window,
+        sees: op.sees,
         sinks: op.sinks,
         soft_cap: op.soft_cap,
     };

@@ -46,7 +46,11 @@ impl Cache {
         let Layout { kv_heads, dim, .. } = self.layout;
         let kv = head / (op.q.heads / kv_heads);
         let row = |data: &[f64], position: usize| data[(position * kv_heads + kv) * dim..][..dim].to_vec();
-        let first = op.window.map_or(0, |window| end.saturating_sub(window));
+        let (first, end) = match op.sees {
+            Sees::Before => (0, end),
+            Sees::Window(window) => (end.saturating_sub(window), end),
+            Sees::All => (0, self.k.len() / (kv_heads * dim)),
+        };
         let score = |position| {
             let q = op.q.vector(token, head).iter();
             let dot: f64 = q.zip(row(&self.k, position)).map(|(q, k)| f64::from(*q) * k).sum();
@@ -100,11 +104,19 @@ fn attention_agrees_with_f64() {
             let data = random.vec(tokens * (heads * dim + 4));
             let q = Heads { data: &data, tokens, heads, dim, token_stride: heads * dim + 4, head_stride: dim };
             let sinks = random.vec(heads);
-            let plain =
-                Attention { q, sequences: &sequences, layout, scale: 0.3, window: None, sinks: None, soft_cap: None };
+            let plain = Attention {
+                q,
+                sequences: &sequences,
+                layout,
+                scale: 0.3,
+                sees: Sees::Before,
+                sinks: None,
+                soft_cap: None,
+            };
             let variants = [
                 plain,
-                Attention { window: Some(1 + random.below(100)), ..plain },
+                Attention { sees: Sees::Window(1 + random.below(100)), ..plain },
+                Attention { sees: Sees::All, ..plain },
                 Attention { sinks: Some(&sinks), soft_cap: Some(1.5), ..plain },
             ];
             for op in variants {
@@ -128,9 +140,12 @@ fn chunks_threads_and_company_do_not_change_the_bits() {
     let mut random = Random::new(52);
     let (kv_heads, heads, dim, length) = (2, 6, 64, 1300);
     let width = heads * dim;
-    for (format, window) in
-        [(Format::F16, None), (Format::F16, Some(600)), (Format::Int8, None), (Format::Int4, Some(70))]
-    {
+    for (format, sees) in [
+        (Format::F16, Sees::Before),
+        (Format::F16, Sees::Window(600)),
+        (Format::Int8, Sees::Before),
+        (Format::Int4, Sees::Window(70)),
+    ] {
         let layout = Layout { format, positions: 32, kv_heads, dim };
         let cache = Cache::new(&mut random, length, layout, level());
         let pages = cache.pages();
@@ -143,7 +158,7 @@ fn chunks_threads_and_company_do_not_change_the_bits() {
                 sequences: &vec![sequence; times],
                 layout,
                 scale: 0.125,
-                window,
+                sees,
                 sinks: None,
                 soft_cap: None,
             })
@@ -176,7 +191,7 @@ fn a_page_too_few_is_refused() {
         sequences: &[Sequence { pages: &pages, length: 33, queries: 1 }],
         layout,
         scale: 1.0,
-        window: None,
+        sees: Sees::Before,
         sinks: None,
         soft_cap: None,
     };
