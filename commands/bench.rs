@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use mettle::{
     chat::{Message, Model, Request, Role},
-    engine::{Engine, Limits},
+    engine::{Handle, Job, Limits},
     mlx,
 };
 
@@ -122,7 +122,7 @@ fn limits(arguments: &args::Bench) -> Limits {
 
 /// The model's text side. A model that cannot chat, for want of a tokenizer or a template, is measured without HTTP
 /// and that is said, unless HTTP is all that was asked for.
-fn answering(opened: &Opened, engine: &Engine, only: bool) -> Result<Option<Model>, Failure> {
+fn answering(opened: &Opened, engine: &Handle<Job>, only: bool) -> Result<Option<Model>, Failure> {
     let hello = Message::new(Role::User, "hello");
     let request = Request::new(vec![hello]);
     let model = opened.model(engine.clone(), &args::FormatArgs::default());

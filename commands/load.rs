@@ -5,13 +5,13 @@ use std::{path::PathBuf, sync::Arc, time::Instant};
 use mettle::{
     chat,
     checkpoint::Checkpoint,
-    engine::{Engine, Limits},
+    engine::{Device, Handle, Job, Limits, LoadError, text},
     hub::{self, Hub},
     mlx::{self, Options, Precision},
 };
 
 use crate::{
-    args::{Device, FormatArgs, KvBits, Pull, Sources},
+    args::{self, FormatArgs, KvBits, Pull, Sources},
     error::Failure,
 };
 
@@ -47,7 +47,7 @@ pub async fn load(name: Option<&str>, how: How<'_>, limits: Limits) -> Result<Lo
 #[derive(Clone, Copy)]
 pub struct How<'a> {
     pub sources: &'a Sources,
-    pub device: &'a Device,
+    pub device: &'a args::Device,
     pub format: &'a FormatArgs,
 }
 
@@ -69,8 +69,8 @@ pub struct Opened {
 }
 
 impl Opened {
-    /// Loads it onto a device thread. Says what its tokens cost.
-    pub fn start(&self, device: &Device, limits: Limits) -> Result<(Engine, mlx::Cost), Failure> {
+    /// Loads it onto a device thread of its own. Says what its tokens cost.
+    pub fn start(&self, device: &args::Device, limits: Limits) -> Result<(Handle<Job>, mlx::Cost), Failure> {
         let options = Options {
             precision: if device.exact { Precision::Exact } else { Precision::Fast },
             kv_bits: match device.kv_bits {
@@ -85,17 +85,21 @@ impl Opened {
         }
         let checkpoint = self.checkpoint.clone();
         let (sender, cost) = std::sync::mpsc::channel();
-        let engine = Engine::start(limits, move || {
+        let loading = text::load_at_once(&Device::start(), limits, move || {
             let loaded = mlx::load(checkpoint, options)?.finish()?;
             let _ = sender.send(loaded.cost().clone());
             loaded.text()
+        });
+        let engine = loading.wait().map_err(|error| match error {
+            LoadError::Failed(error) => Failure::from(error),
+            other => Failure::new(other.to_string()),
         })?;
         let cost = cost.recv().expect("what is loaded has said its cost; its silence is a bug");
         Ok((engine, cost))
     }
 
     /// Its text side, over the engine that has its weights.
-    pub fn model(&self, engine: Engine, format: &FormatArgs) -> Result<chat::Model, Failure> {
+    pub fn model(&self, engine: Handle<Job>, format: &FormatArgs) -> Result<chat::Model, Failure> {
         let names = chat::Names { tools: format.tool_format.as_deref(), reasoning: format.reasoning_format.as_deref() };
         let (mut model, warnings) = chat::Model::open(&self.checkpoint, engine, names)?;
         warnings.iter().for_each(|warning| eprintln!("warning: {warning}"));

@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use futures_util::future::try_join_all;
 use mettle::{
-    engine::{Engine, Finish, Job, Step},
+    engine::{Finish, Handle, Job, Step},
     mlx::Cost,
 };
 use tokio::sync::mpsc::unbounded_channel;
@@ -20,7 +20,7 @@ use crate::{
 
 pub struct Inside<'a> {
     arguments: &'a args::Bench,
-    engine: &'a Engine,
+    engine: &'a Handle<Job>,
     cost: &'a Cost,
     progress: &'a Progress,
     vocabulary: usize,
@@ -36,7 +36,7 @@ impl<'a> Inside<'a> {
     /// Where nothing of a list fits the model's context.
     pub fn new(
         arguments: &'a args::Bench,
-        engine: &'a Engine,
+        engine: &'a Handle<Job>,
         cost: &'a Cost,
         progress: &'a Progress,
     ) -> Result<Inside<'a>, Failure> {

@@ -17,7 +17,7 @@ use super::{
     prompt::tool_prompt,
     sampling,
 };
-use crate::engine::{Engine, Job, Sampling, Step, SubmitError};
+use crate::engine::{Handle, Job, Sampling, Step, SubmitError};
 
 /// A loaded model, ready to answer. Shared by all requests.
 pub struct Model {
@@ -29,7 +29,7 @@ pub struct Model {
     stop_tokens: Vec<u32>,
     grammars: Grammars,
     breakers: sampling::Breakers,
-    engine: Engine,
+    engine: Handle<Job>,
 }
 
 /// A conversation as the model reads it.
@@ -52,7 +52,7 @@ impl Model {
         template: Option<Template>,
         defaults: Overrides,
         stop_tokens: Vec<u32>,
-        engine: Engine,
+        engine: Handle<Job>,
     ) -> Model {
         let tokenizer = Arc::new(tokenizer);
         let grammars = Grammars::new(Arc::clone(&tokenizer), stop_tokens.clone());
@@ -174,8 +174,10 @@ impl Model {
             steps: sender,
         };
         self.engine.submit(job).map_err(|error| match error {
-            SubmitError::Full { waiting, limit } => Error::Busy { waiting, limit },
+            SubmitError::Full { waiting, limit, .. } => Error::Busy { waiting, limit },
+            SubmitError::TooMany { .. } => Error::Request { field: Field::Answers, message: error.to_string() },
             SubmitError::Closed => Error::Closing,
+            SubmitError::Dead { .. } => Error::Internal(error.to_string()),
         })?;
         Ok(steps)
     }
@@ -194,7 +196,7 @@ impl Model {
         }
     }
 
-    pub fn engine(&self) -> &Engine {
+    pub fn engine(&self) -> &Handle<Job> {
         &self.engine
     }
 

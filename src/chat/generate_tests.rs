@@ -8,18 +8,25 @@ use crate::chat::{
     prompt::tokenizer::tests::{byte_level, load},
 };
 use crate::engine::{
-    Advice, Limits,
+    Advice, Device, Limits,
     scripted::{Log, Script, Scripted},
+    text,
 };
 
 const TEMPLATE: &str = "{{ messages[0].content }}";
+
+/// The scripted runner on a device of its own.
+fn loaded(limits: Limits, script: Script) -> Handle<Job> {
+    let loading = text::load_at_once(&Device::start(), limits, move || Ok::<_, String>(Scripted(script)));
+    loading.wait().unwrap()
+}
 
 /// A model of 32 tokens of context that answers "Hé!" and ends, byte by byte.
 fn model(template: Option<&str>, limits: Limits) -> (Model, Log) {
     let answer = "Hé!".bytes().map(|byte| 3 + u32::from(byte)).chain([1]).collect();
     let script = Script { answer, vocabulary: 261, context: 32, ..Script::default() };
     let log = script.log.clone();
-    let engine = Engine::start(limits, move || Ok::<_, String>(Scripted(script))).unwrap();
+    let engine = loaded(limits, script);
     let template = template.map(|source| Template::new(source.to_owned(), None, None).unwrap());
     (Model::new(load(byte_level("smollm")), template, Overrides::default(), vec![1], engine), log)
 }
@@ -107,7 +114,7 @@ fn a_prompt_that_fills_the_context_is_refused_with_both_numbers() {
 /// A model that says what it is let say, of the bytes from the lowest on.
 fn guided(format: Format, logprobs: Option<usize>) -> (String, Vec<Logprob>, Reason) {
     let script = Script { answer: vec![3 + 97], vocabulary: 261, context: 64, ..Script::default() };
-    let engine = Engine::start(Limits::default(), move || Ok::<_, String>(Scripted(script))).unwrap();
+    let engine = loaded(Limits::default(), script);
     let template = Template::new(TEMPLATE.to_owned(), None, None).unwrap();
     let model = Model::new(load(byte_level("smollm")), Some(template), Overrides::default(), vec![1], engine);
     let request = Request { format, logprobs, max_tokens: Some(14), ..ask("hi") };
@@ -183,7 +190,7 @@ fn answers(model: &Model, request: &Request) -> Vec<Said> {
 /// A model of 4096 tokens of context that draws by hash, of single bytes.
 fn hashing() -> Model {
     let script = Script { vocabulary: 261, context: 4096, ..Script::default() };
-    let engine = Engine::start(Limits::default(), move || Ok::<_, String>(Scripted(script))).unwrap();
+    let engine = loaded(Limits::default(), script);
     let template = "{% for message in messages %}{{ message.content }}{% endfor %}";
     let template = Template::new(template.to_owned(), None, None).unwrap();
     let mut model = Model::new(load(byte_level("smollm")), Some(template), Overrides::default(), vec![1], engine);

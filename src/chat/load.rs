@@ -5,7 +5,7 @@ use super::{
     dialect::{Choice, Names, choose},
 };
 use crate::checkpoint::{self, Checkpoint};
-use crate::engine::Engine;
+use crate::engine::{Handle, Job};
 
 /// A tokenizer or a chat template that cannot be used; says which and why.
 #[derive(Debug, thiserror::Error)]
@@ -24,7 +24,11 @@ pub enum LoadError {
 impl Model {
     /// Reads tokenizer, chat template, end tokens and sampling defaults, for an engine that runs the same checkpoint.
     /// `names` override the dialect that the template shows. Returns the model and what is odd about it, for a log.
-    pub fn open(checkpoint: &Checkpoint, engine: Engine, names: Names<'_>) -> Result<(Model, Vec<String>), LoadError> {
+    pub fn open(
+        checkpoint: &Checkpoint,
+        engine: Handle<Job>,
+        names: Names<'_>,
+    ) -> Result<(Model, Vec<String>), LoadError> {
         let tokenizer = Tokenizer::from_source(&checkpoint.tokenizer()?)?;
         let templates = checkpoint.templates()?;
         let text = templates.as_ref().map_or("", |found| found.tool_use.as_deref().unwrap_or(&found.default));

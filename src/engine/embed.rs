@@ -1,7 +1,7 @@
 //! Embeddings, one kind of instance: jobs are rows of token ids, answers are vectors. Rows that wait are computed
 //! together, as many a tick as a token budget allows, so that whoever shares the device waits for one such pass at most.
 
-use super::RunError;
+use super::failure::RunError;
 
 /// A loaded model that makes vectors. Lives on the device thread and never leaves it.
 pub trait Encoder {

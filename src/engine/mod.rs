@@ -1,36 +1,37 @@
-//! Token ids in, token ids out. No text, no HTTP, no arrays: a model is anything that implements [`Runner`].
+//! Token ids and plain buffers in, token ids and plain buffers out. No text, no HTTP, no arrays.
 //!
-//! The main path: [`Engine::submit`] puts a [`Job`] into the device thread's inbox; the scheduler gives it a row,
-//! starts it from the longest remembered prefix, prefills it chunk by chunk and decodes all rows together; the job
-//! answers with [`Step`]s. A job may have a [`Guide`] that says which tokens may come next; it thinks on threads of its
-//! own while the device computes.
+//! One thread of the process, the [`Device`], owns every loaded model and gives each its turns. A model of any kind is
+//! an [`Instance`]; loading one is a [`Loader`], whose steps are turns as well. Callers hold a [`Handle`]: they
+//! [`Handle::reserve`] places before they work on a request, and submit jobs to them. Text generation ([`text`]) is one
+//! kind of instance.
 
 mod device;
 mod embed;
-mod guide;
-mod guides;
-mod job;
-mod logprobs;
-mod penalties;
-mod prefix;
-mod runner;
-mod sampling;
-mod scheduler;
+mod failure;
+mod handle;
+mod instance;
+mod places;
+mod rounds;
 pub mod scripted;
-mod sequence;
 mod stats;
+pub mod text;
+mod thread;
+mod token;
 mod token_set;
 
-pub use device::{Engine, Limits, SubmitError};
+pub use device::{Device, Loading};
 pub use embed::Encoder;
-pub use guide::{Advice, Guide};
-pub use guides::Pending;
-pub use job::{Finish, Job, Step};
-pub use logprobs::{Logprobs, MOST_TOP};
-pub use penalties::{Adjustment, Dry};
-pub use runner::{Draw, Drawn, Row, RunError, Runner};
-pub use sampling::Sampling;
-pub use stats::Stats;
+pub use failure::{RunError, guarded};
+pub use handle::{Handle, Health, Permit};
+pub use instance::{AtOnce, End, Instance, LoadStep, Loader, Progress, at_once};
+pub use places::{Capacity, Outcome, Place, SubmitError};
+pub use rounds::LoadError;
+pub use stats::{Counters, Stats, add, set};
+pub use text::{
+    Adjustment, Advice, Draw, Drawn, Dry, Finish, Guide, Job, Limits, Logprobs, MOST_TOP, Pending, Row, Runner,
+    Sampling, Step,
+};
+pub use token::TokenId;
 pub use token_set::TokenSet;
 
 #[cfg(test)]

@@ -6,7 +6,10 @@ use std::{
     time::Duration,
 };
 
-use super::{Draw, Drawn, Logprobs, MOST_TOP, Row, RunError, Runner};
+use super::{
+    failure::RunError,
+    text::{Draw, Drawn, Logprobs, MOST_TOP, Row, Runner},
+};
 
 /// What the scripted runner does.
 #[derive(Debug, Clone, Default)]

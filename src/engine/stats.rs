@@ -1,8 +1,8 @@
-//! The engine's counters, readable from any thread.
+//! An instance's counters, readable from any thread.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What the engine has done and is doing. Counters grow; `running`, `waiting` and `prefix_*` are of this moment.
+/// What an instance has done and is doing. Counters grow; `running`, `waiting` and `prefix_*` are of this moment.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Stats {
     pub running: u64,
@@ -25,11 +25,13 @@ pub struct Stats {
 
 macro_rules! counters {
     ($($name:ident),*) => {
-        /// [`Stats`] in the making. Written by the device thread, but for `waiting`, which a submit raises.
+        /// [`Stats`] in the making. `running`, `waiting` and the ends of jobs are counted by the jobs' places, the rest
+        /// by the instance.
         #[derive(Debug, Default)]
         pub struct Counters { $(pub $name: AtomicU64),* }
 
         impl Counters {
+            /// The counters of this moment.
             pub fn snapshot(&self) -> Stats {
                 Stats { $($name: self.$name.load(Ordering::Relaxed)),* }
             }
@@ -57,7 +59,12 @@ pub fn add(counter: &AtomicU64, amount: usize) {
     counter.fetch_add(amount as u64, Ordering::Relaxed);
 }
 
+/// Takes from a gauge.
+pub fn subtract(gauge: &AtomicU64, amount: usize) {
+    gauge.fetch_sub(amount as u64, Ordering::Relaxed);
+}
+
 /// Sets a gauge.
-pub fn set(counter: &AtomicU64, value: usize) {
-    counter.store(value as u64, Ordering::Relaxed);
+pub fn set(gauge: &AtomicU64, value: usize) {
+    gauge.store(value as u64, Ordering::Relaxed);
 }

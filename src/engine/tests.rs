@@ -1,5 +1,6 @@
 //! The engine on the scripted runner: any mistake in tokens, states or order shows in the answers.
 
+mod device;
 mod endings;
 mod guides;
 
@@ -16,11 +17,12 @@ fn script() -> Script {
     Script { vocabulary: 1000, context: 4096, ..Script::default() }
 }
 
-fn engine(script: Script, limits: Limits) -> Engine {
-    Engine::start(limits, move || Ok::<_, ()>(Scripted(script))).expect("the scripted runner loads")
+fn engine(script: Script, limits: Limits) -> Handle<Job> {
+    let loading = text::load_at_once(&Device::start(), limits, move || Ok::<_, ()>(Scripted(script)));
+    loading.wait().expect("the scripted runner loads")
 }
 
-fn submit(engine: &Engine, prompt: &[u32], max_tokens: usize) -> UnboundedReceiver<Step> {
+fn submit(engine: &Handle<Job>, prompt: &[u32], max_tokens: usize) -> UnboundedReceiver<Step> {
     let (steps, receiver) = unbounded_channel();
     engine.submit(Job::new(prompt.to_vec(), max_tokens, steps)).expect("there is room");
     receiver
@@ -257,7 +259,7 @@ fn a_full_queue_says_so() {
     let waiting: Vec<_> = (0..3).map(|i| submit(&engine, &prompt(i, 4), 1)).collect();
     let (steps, _receiver) = unbounded_channel();
     let job = Job::new(vec![1], 1, steps);
-    assert_eq!(engine.submit(job), Err(SubmitError::Full { waiting: 3, limit: 3 }));
+    assert_eq!(engine.submit(job), Err(SubmitError::Full { waiting: 3, limit: 3, retry_after: 1 }));
     drop(running);
     for steps in waiting {
         assert_eq!(collect(steps).2, Finish::Length);
@@ -302,8 +304,12 @@ fn closing_lets_answers_finish_until_the_grace_is_over() {
 
 #[test]
 fn a_load_that_fails_is_the_starters_error() {
-    let failed = Engine::start(Limits::default(), || Err::<Scripted, _>("no such model"));
-    assert_eq!(failed.err(), Some("no such model"));
+    let device = Device::start();
+    let failed = text::load_at_once(&device, Limits::default(), || Err::<Scripted, _>("no such model")).wait();
+    assert_eq!(failed.err(), Some(LoadError::Failed("no such model")));
+    let failed = text::load_at_once(&device, Limits::default(), || -> Result<Scripted, ()> { panic!("no memory") });
+    let panicked = LoadError::Panicked(RunError("the model's loader panicked: no memory".into()));
+    assert_eq!(failed.wait().err(), Some(panicked));
 }
 
 #[test]

@@ -57,9 +57,7 @@ impl Refusal {
         let message = error.to_string();
         match error {
             chat::Error::Request { field, .. } => Refusal::field(name(*field), message),
-            chat::Error::TooLong { .. } => {
-                Refusal { kind: Kind::TooLong, field: Some(name(Field::Messages)), message }
-            }
+            chat::Error::TooLong { .. } => Refusal { kind: Kind::TooLong, field: Some(name(Field::Messages)), message },
             chat::Error::Busy { .. } => Refusal::new(Kind::Busy, message),
             chat::Error::Closing => Refusal::new(Kind::Closing, message),
             chat::Error::Internal(_) => Refusal::new(Kind::Internal, message),

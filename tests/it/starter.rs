@@ -6,7 +6,7 @@ use std::{path::Path, sync::OnceLock};
 use mettle::{
     chat::{self, Message, Request, Role},
     checkpoint::Checkpoint,
-    engine::{Engine, Limits},
+    engine::{Handle, Job, Limits},
     mlx::{KvBits, Options, Precision, Runner},
 };
 use serde_json::Value;
@@ -130,13 +130,13 @@ fn exact_is_mlx_lm() {
 }
 
 /// The model as `mettle serve` has it: the default precision and limits.
-fn serving(path: &Path) -> &'static Engine {
-    static ENGINE: OnceLock<Engine> = OnceLock::new();
+fn serving(path: &Path) -> &'static Handle<Job> {
+    static ENGINE: OnceLock<Handle<Job>> = OnceLock::new();
     ENGINE.get_or_init(|| support::engine(path, Options::default(), Limits::default()))
 }
 
-fn cold(path: &Path) -> &'static Engine {
-    static ENGINE: OnceLock<Engine> = OnceLock::new();
+fn cold(path: &Path) -> &'static Handle<Job> {
+    static ENGINE: OnceLock<Handle<Job>> = OnceLock::new();
     let limits = Limits { prefix_bytes: 0, ..Limits::default() };
     ENGINE.get_or_init(|| support::engine(path, Options::default(), limits))
 }

@@ -36,6 +36,7 @@ fn every_job_taken_while_the_engine_closes_has_its_reason() {
                             Ok(()) => taken.push(receiver),
                             Err(SubmitError::Full { .. }) => std::thread::yield_now(),
                             Err(SubmitError::Closed) => return taken,
+                            Err(error) => panic!("{error}"),
                         }
                     }
                 })

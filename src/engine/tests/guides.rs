@@ -19,7 +19,7 @@ fn mask(ids: impl IntoIterator<Item = u32>) -> Advice {
 
 /// A job of the prompt 1, 2 with this guide; stop token 7.
 fn guided(
-    engine: &Engine,
+    engine: &Handle<Job>,
     guide: impl FnMut(&[u32]) -> Result<Advice, String> + Send + 'static,
     change: impl FnOnce(Job) -> Job,
 ) -> UnboundedReceiver<Step> {

@@ -10,8 +10,9 @@ use std::{
 use mettle::{
     chat::{Model, Overrides, Template, Tokenizer},
     engine::{
-        Engine, Limits,
+        Device, Limits,
         scripted::{Script, Scripted},
+        text,
     },
     server::{self, Config, Pool},
 };
@@ -64,7 +65,8 @@ pub struct Server {
 impl Server {
     pub fn start(setup: Setup) -> Server {
         let Setup { script, limits, config } = setup;
-        let engine = Engine::start(limits, move || Ok::<_, io::Error>(Scripted(script))).expect("it loads");
+        let loading = text::load_at_once(&Device::start(), limits, move || Ok::<_, io::Error>(Scripted(script)));
+        let engine = loading.wait().expect("it loads");
         let template = Template::new(TEMPLATE.to_owned(), None, None).expect("a template");
         let model = Model::new(tokenizer(), Some(template), Overrides::default(), vec![END], engine);
         let mut models = Pool::new();

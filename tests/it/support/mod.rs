@@ -9,7 +9,7 @@ use std::{
 
 use mettle::{
     checkpoint::Checkpoint,
-    engine::{Engine, Finish, Job, Limits, Step},
+    engine::{Device, Finish, Handle, Job, Limits, Step, text},
     hub::{self, Hub},
     mlx::{self, Loaded, Loading, Options, Runner},
 };
@@ -73,9 +73,10 @@ pub fn load(path: &Path, options: Options) -> Result<Runner, String> {
 }
 
 /// A device thread with the checkpoint at `path`.
-pub fn engine(path: &Path, options: Options, limits: Limits) -> Engine {
+pub fn engine(path: &Path, options: Options, limits: Limits) -> Handle<Job> {
     let path = path.to_owned();
-    Engine::start(limits, move || load(&path, options)).unwrap_or_else(|error| panic!("{error}"))
+    let loading = text::load_at_once(&Device::start(), limits, move || load(&path, options));
+    loading.wait().unwrap_or_else(|error| panic!("{error}"))
 }
 
 /// What a job said.
@@ -87,7 +88,7 @@ pub struct Answer {
 }
 
 /// Submits a greedy job of exactly `count` tokens.
-pub fn submit(engine: &Engine, prompt: &[u32], count: usize) -> UnboundedReceiver<Step> {
+pub fn submit(engine: &Handle<Job>, prompt: &[u32], count: usize) -> UnboundedReceiver<Step> {
     let (steps, receiver) = unbounded_channel();
     engine.submit(Job::new(prompt.to_vec(), count, steps)).expect("there is room");
     receiver
@@ -107,7 +108,7 @@ pub fn collect(mut steps: UnboundedReceiver<Step>) -> Answer {
 }
 
 /// `count` greedy tokens.
-pub fn greedy(engine: &Engine, prompt: &[u32], count: usize) -> Answer {
+pub fn greedy(engine: &Handle<Job>, prompt: &[u32], count: usize) -> Answer {
     collect(submit(engine, prompt, count))
 }
 

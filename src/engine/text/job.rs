@@ -2,7 +2,7 @@
 
 use tokio::sync::mpsc::UnboundedSender;
 
-use super::{Drawn, Guide, Sampling};
+use super::{guide::Guide, runner::Drawn, sampling::Sampling};
 
 /// One sequence to generate. Dropping the receiver of `steps` cancels it: the scheduler frees the row at its next
 /// tick.

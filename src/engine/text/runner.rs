@@ -1,6 +1,7 @@
 //! The one thing the engine asks of a model: run these rows and say the next tokens.
 
-use super::{Logprobs, Pending, Sampling};
+use super::{guides::Pending, logprobs::Logprobs, sampling::Sampling};
+use crate::engine::failure::RunError;
 
 /// A loaded model, as the scheduler sees it. Lives on the device thread and never leaves it.
 pub trait Runner {
@@ -64,8 +65,3 @@ impl From<u32> for Drawn {
         Drawn { id, logprobs: None }
     }
 }
-
-/// A forward pass that failed. Its rows fail with this text; the process goes on.
-#[derive(Debug, Clone, thiserror::Error)]
-#[error("{0}")]
-pub struct RunError(pub String);

@@ -1,6 +1,8 @@
 //! How the next token is drawn, and the random numbers it is drawn with.
 
-use super::Dry;
+use std::sync::Arc;
+
+use crate::engine::token_set::TokenSet;
 
 /// One request's sampling settings. The defaults switch everything off: greedy, no penalty.
 #[derive(Debug, Clone, PartialEq)]
@@ -25,6 +27,19 @@ pub struct Sampling {
     pub logit_bias: Vec<(u32, f32)>,
     /// The request's own stream of random numbers, the same in any batch.
     pub seed: u64,
+}
+
+/// "Don't repeat yourself" (p-e-w, text-generation-webui #5677): the token that would make the text's end repeat
+/// `n >= allowed_length` tokens of what stands earlier loses `multiplier * base ^ (n - allowed_length)`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Dry {
+    pub multiplier: f32,
+    pub base: f32,
+    pub allowed_length: usize,
+    /// How many of the last tokens of prompt and answer are looked at; `None` is all.
+    pub range: Option<usize>,
+    /// No repetition reaches across these, and they are not penalised.
+    pub breakers: Arc<TokenSet>,
 }
 
 impl Default for Sampling {

@@ -1,10 +1,11 @@
 //! Penalties against their definitions, written the slow way.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Instant;
 
 use super::*;
-use crate::engine::Sampling;
+use crate::engine::text::sampling::Sampling;
 
 fn adjustments(sampling: &Sampling, prompt: &[u32], answer: &[u32]) -> BTreeMap<u32, (f32, f32)> {
     let list = Draw { sampling, prompt, answer, mask: None, logprobs: None }.adjustments();

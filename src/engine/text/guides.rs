@@ -9,7 +9,8 @@ use std::{
     thread::{JoinHandle, available_parallelism},
 };
 
-use super::{Advice, Guide, TokenSet, scheduler::said};
+use super::guide::{Advice, Guide};
+use crate::engine::{failure::panic_text, token_set::TokenSet};
 
 /// More would compete with the forward pass for the cores.
 const MOST_THREADS: usize = 4;
@@ -75,7 +76,7 @@ fn think(questions: &Mutex<Receiver<Question>>) {
 
 fn advised(mut guide: Box<dyn Guide>, taken: &[u32]) -> Advised {
     let advice = catch_unwind(AssertUnwindSafe(|| guide.advise(taken)));
-    let advice = advice.unwrap_or_else(|panic| Err(format!("the answer's guide panicked: {}", said(&*panic))))?;
+    let advice = advice.unwrap_or_else(|panic| Err(format!("the answer's guide panicked: {}", panic_text(&*panic))))?;
     let possible = match &advice {
         Advice::Mask(mask) => !mask.is_empty(),
         Advice::Force(tokens) => !tokens.is_empty(),

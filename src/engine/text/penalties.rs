@@ -1,9 +1,7 @@
 //! What penalties and biases do to single logits before a token is drawn. Made anew for every token, as a function of
 //! prompt and answer alone, so it has to be quick: a pass over the tokens, no ordered map.
 
-use std::sync::Arc;
-
-use super::{Draw, TokenSet};
+use super::{runner::Draw, sampling::Dry};
 
 /// A logit becomes (logit / penalty if it is positive, else logit * penalty) + offset.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -11,19 +9,6 @@ pub struct Adjustment {
     pub id: u32,
     pub penalty: f32,
     pub offset: f32,
-}
-
-/// "Don't repeat yourself" (p-e-w, text-generation-webui #5677): the token that would make the text's end repeat
-/// `n >= allowed_length` tokens of what stands earlier loses `multiplier * base ^ (n - allowed_length)`.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Dry {
-    pub multiplier: f32,
-    pub base: f32,
-    pub allowed_length: usize,
-    /// How many of the last tokens of prompt and answer are looked at; `None` is all.
-    pub range: Option<usize>,
-    /// No repetition reaches across these, and they are not penalised.
-    pub breakers: Arc<TokenSet>,
 }
 
 impl Draw<'_> {

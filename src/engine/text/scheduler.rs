@@ -1,26 +1,28 @@
 //! Who computes next. A tick takes new jobs, lets the cancelled go, admits the waiting and runs one forward pass:
 //! a chunk of one prompt, or the next token of every answer.
 
-use std::{
-    any::Any,
-    collections::VecDeque,
-    panic::{AssertUnwindSafe, catch_unwind},
-    sync::Arc,
-    time::Instant,
-};
+use std::{collections::VecDeque, sync::Arc, time::Instant};
 
 use super::{
-    Drawn, Finish, Job, Limits, Row, RunError, Runner, Step,
     guides::Guides,
+    job::{Finish, Job, Step},
+    limits::Limits,
     prefix::Prefixes,
+    runner::{Drawn, Row, Runner},
     sequence::{Memory, Sequence, Taking},
+};
+use crate::engine::{
+    failure::{RunError, guarded},
+    instance::{End, Instance, Progress},
+    places::{Outcome, Place},
     stats::{Counters, add, set},
 };
 
+/// The text generation of one model.
 pub struct Scheduler<R: Runner> {
     runner: R,
     limits: Limits,
-    waiting: VecDeque<Job>,
+    waiting: VecDeque<(Job, Place)>,
     rows: Vec<Sequence<R::State>>,
     prefixes: Prefixes<R::State>,
     guides: Guides,
@@ -36,109 +38,67 @@ impl<R: Runner> Scheduler<R> {
         Scheduler { runner, limits, waiting, rows, prefixes, guides, prompt_next: true, counters }
     }
 
-    pub fn push(&mut self, job: Job) {
-        self.waiting.push_back(job);
-    }
-
-    pub fn is_idle(&self) -> bool {
+    fn is_idle(&self) -> bool {
         self.waiting.is_empty() && self.rows.is_empty()
     }
 
-    /// One turn.
-    pub fn tick(&mut self) {
-        self.drop_cancelled();
-        self.admit();
-        match self.choose() {
-            Some(Work::Prompt(index)) => self.run(vec![index], Work::Prompt(index)),
-            Some(Work::Answers) => {
-                let answering = (0..self.rows.len()).filter(|&index| !self.rows[index].in_prompt()).collect();
-                self.run(answering, Work::Answers);
-            }
-            None => {}
-        }
-        self.publish();
-    }
-
-    /// Ends everything that runs or waits.
-    pub fn close(&mut self) {
-        while let Some(job) = self.waiting.pop_front() {
-            self.left_queue(1);
-            self.refuse(&job, Finish::Closing);
-        }
-        while !self.rows.is_empty() {
-            self.end(0, Some(Finish::Closing));
-        }
-        self.publish();
-    }
-
     /// Ends a job that has no row.
-    fn refuse(&self, job: &Job, reason: Finish) {
-        self.count(Some(&reason));
+    fn refuse(job: &Job, place: Place, reason: Finish) {
+        place.end(outcome(Some(&reason)));
         let _ = job.steps.send(Step::Finished(reason));
     }
 
     /// Ends a row; without a reason, because nobody waits for one. The counters and the remembered prefixes are in
     /// order before the reader hears of it, so whoever has an answer finds them as the answer left them.
     fn end(&mut self, index: usize, reason: Option<Finish>) {
-        let (steps, memory) = self.rows.remove(index).end();
+        let (steps, place, memory) = self.rows.remove(index).end();
         // The states of a failed pass are not to be trusted, so nothing of them is remembered.
         if !matches!(reason, Some(Finish::Failed(_))) {
             self.remember(memory);
         }
-        self.count(reason.as_ref());
         self.publish();
+        place.end(outcome(reason.as_ref()));
         if let Some(reason) = reason {
             let _ = steps.send(Step::Finished(reason));
         }
     }
 
-    fn count(&self, reason: Option<&Finish>) {
-        let counter = match reason {
-            Some(Finish::Failed(_)) => &self.counters.failed,
-            Some(Finish::Stop | Finish::Length | Finish::Closing) => &self.counters.finished,
-            None => &self.counters.cancelled,
-        };
-        add(counter, 1);
-    }
-
     fn publish(&self) {
-        set(&self.counters.running, self.rows.len());
         set(&self.counters.prefix_entries, self.prefixes.len());
         set(&self.counters.prefix_bytes, self.prefixes.bytes());
     }
 
     /// A reader that went away ends its job. What was computed for it is remembered all the same.
     fn drop_cancelled(&mut self) {
-        let before = self.waiting.len();
-        self.waiting.retain(|job| !job.steps.is_closed());
-        let gone = before - self.waiting.len();
-        self.left_queue(gone);
-        add(&self.counters.cancelled, gone);
+        let mut kept = VecDeque::with_capacity(self.waiting.len());
+        for (job, place) in self.waiting.drain(..) {
+            match job.steps.is_closed() {
+                true => place.end(Outcome::Cancelled),
+                false => kept.push_back((job, place)),
+            }
+        }
+        self.waiting = kept;
         for index in (0..self.rows.len()).rev().filter(|&index| self.rows[index].is_cancelled()).collect::<Vec<_>>() {
             self.end(index, None);
         }
     }
 
-    fn left_queue(&self, count: usize) {
-        self.counters.waiting.fetch_sub(count as u64, std::sync::atomic::Ordering::Relaxed);
-    }
-
     /// Gives waiting jobs free rows, each from the longest remembered prefix.
     fn admit(&mut self) {
         while self.rows.len() < self.limits.rows {
-            let Some(job) = self.waiting.pop_front() else { return };
-            self.left_queue(1);
+            let Some((job, mut place)) = self.waiting.pop_front() else { return };
+            place.begin();
             match self.start(&job) {
                 Ok((state, cached)) => {
                     let branch = self.branch(&job.prompt, cached);
                     add(&self.counters.prompt_tokens, job.prompt.len());
                     add(&self.counters.cached_tokens, cached);
                     let _ = job.steps.send(Step::Started { cached });
-                    let mut sequence = Sequence::new(job, state, cached, branch);
+                    let mut sequence = Sequence::new((job, place), state, cached, branch);
                     sequence.consult(&mut self.guides, 0);
                     self.rows.push(sequence);
                 }
-                Err(RunError(text)) => self.refuse(&job, Finish::Failed(text)),
+                Err(RunError(text)) => Self::refuse(&job, place, Finish::Failed(text)),
             }
         }
     }
@@ -153,7 +113,7 @@ impl<R: Runner> Scheduler<R> {
             return Err(RunError("an answer has at least 1 token, but max_tokens is 0".into()));
         }
         let (runner, prefixes) = (&mut self.runner, &mut self.prefixes);
-        guarded(|| {
+        guarded("the model", || {
             let found = prefixes.find(&job.prompt, |state, length| runner.cut(state, length));
             found.unwrap_or_else(|| (runner.fresh(), 0))
         })
@@ -198,7 +158,7 @@ impl<R: Runner> Scheduler<R> {
             let mut rows: Vec<Row<R::State>> = chosen.map(|(_, sequence)| sequence.row(chunk)).collect();
             counts.extend(rows.iter().map(|row| row.tokens.len()));
             let runner = &mut self.runner;
-            guarded(|| runner.forward(&mut rows)).and_then(|drawn| drawn)
+            guarded("the model", || runner.forward(&mut rows)).and_then(|drawn| drawn)
         };
         let spent = match work {
             Work::Prompt(_) => &self.counters.prefill_microseconds,
@@ -257,22 +217,69 @@ impl<R: Runner> Scheduler<R> {
         if tokens.is_empty() {
             return;
         }
-        if let Ok(bytes) = guarded(|| self.runner.bytes(&state)) {
+        if let Ok(bytes) = guarded("the model", || self.runner.bytes(&state)) {
             self.prefixes.insert(tokens, state, bytes, self.runner.cuts());
         }
     }
 }
 
-/// Asks the model for something. A panic in there is its failure, not the device thread's end.
-fn guarded<T>(ask: impl FnOnce() -> T) -> Result<T, RunError> {
-    let asked = catch_unwind(AssertUnwindSafe(ask));
-    asked.map_err(|panic| RunError(format!("the model panicked: {}", said(&*panic))))
+impl<R: Runner> Instance for Scheduler<R> {
+    type Job = Job;
+
+    fn push(&mut self, job: Job, place: Place) {
+        self.waiting.push_back((job, place));
+    }
+
+    fn tick(&mut self) -> Result<Progress, RunError> {
+        self.drop_cancelled();
+        self.admit();
+        match self.choose() {
+            Some(Work::Prompt(index)) => self.run(vec![index], Work::Prompt(index)),
+            Some(Work::Answers) => {
+                let answering = (0..self.rows.len()).filter(|&index| !self.rows[index].in_prompt()).collect();
+                self.run(answering, Work::Answers);
+            }
+            None => {}
+        }
+        self.publish();
+        Ok(if self.is_idle() { Progress::Idle } else { Progress::Busy })
+    }
+
+    fn context(&self) -> usize {
+        self.runner.context()
+    }
+
+    fn bytes(&self) -> usize {
+        self.prefixes.bytes()
+    }
+
+    fn shed(&mut self, bytes: usize) {
+        self.prefixes.shed(bytes);
+        self.publish();
+    }
+
+    fn close(&mut self, end: End) {
+        let reason = match end {
+            End::Closing => Finish::Closing,
+            End::Failed(reason) => Finish::Failed(reason),
+        };
+        for (job, place) in self.waiting.drain(..) {
+            Self::refuse(&job, place, reason.clone());
+        }
+        while !self.rows.is_empty() {
+            self.end(0, Some(reason.clone()));
+        }
+        self.publish();
+    }
 }
 
-/// What a panic said.
-pub(super) fn said(panic: &(dyn Any + Send)) -> &str {
-    let text = panic.downcast_ref::<String>().map(String::as_str);
-    text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("it does not say why")
+/// How a job ended, for the counters; without a reason because its reader went away.
+fn outcome(reason: Option<&Finish>) -> Outcome {
+    match reason {
+        Some(Finish::Failed(_)) => Outcome::Failed,
+        Some(Finish::Stop | Finish::Length | Finish::Closing) => Outcome::Finished,
+        None => Outcome::Cancelled,
+    }
 }
 
 /// What a forward pass is for.

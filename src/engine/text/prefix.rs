@@ -80,7 +80,16 @@ impl<State> Prefixes<State> {
             self.entries.retain(|entry| !tokens.starts_with(&entry.tokens));
         }
         self.entries.push(Entry { tokens, state, bytes, used: clock });
-        while self.bytes() > self.budget {
+        self.shrink_to(self.budget);
+    }
+
+    /// Forgets states of so many bytes, or all.
+    pub fn shed(&mut self, bytes: usize) {
+        self.shrink_to(self.bytes().saturating_sub(bytes));
+    }
+
+    fn shrink_to(&mut self, bytes: usize) {
+        while self.bytes() > bytes {
             let oldest = (0..self.entries.len()).min_by_key(|&index| self.entries[index].used);
             self.entries.swap_remove(oldest.expect("more than no bytes need an entry"));
         }

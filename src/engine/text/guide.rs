@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::TokenSet;
+use crate::engine::token_set::TokenSet;
 
 /// Is told the tokens of one answer and says which may come next. Lives on the guide threads, which think while the
 /// device computes.

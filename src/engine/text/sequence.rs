@@ -2,7 +2,13 @@
 
 use tokio::sync::mpsc::UnboundedSender;
 
-use super::{Advice, Draw, Drawn, Finish, Job, Pending, Row, Step, guides::Guides};
+use super::{
+    guide::Advice,
+    guides::{Guides, Pending},
+    job::{Finish, Job, Step},
+    runner::{Draw, Drawn, Row},
+};
+use crate::engine::places::Place;
 
 /// Tokens, and the state that holds them.
 pub type Memory<State> = (Vec<u32>, State);
@@ -10,6 +16,7 @@ pub type Memory<State> = (Vec<u32>, State);
 /// A job that has a row. `state` holds the first [`Sequence::done`] of its tokens.
 pub struct Sequence<State> {
     job: Job,
+    place: Place,
     state: State,
     answer: Vec<u32>,
     /// What the job's guide says of the next token.
@@ -42,9 +49,9 @@ pub struct Snapshot<'a, State> {
 
 impl<State> Sequence<State> {
     /// A sequence whose state holds the first `done` tokens of the prompt already. Others share the first `branch`.
-    pub fn new(job: Job, state: State, done: usize, branch: usize) -> Sequence<State> {
+    pub fn new((job, place): (Job, Place), state: State, done: usize, branch: usize) -> Sequence<State> {
         assert!(done < job.prompt.len(), "the last prompt token is always computed");
-        Sequence { job, state, answer: Vec::new(), advice: None, done, branch, passing: None }
+        Sequence { job, place, state, answer: Vec::new(), advice: None, done, branch, passing: None }
     }
 
     /// Has the job's guide think about what it was not told yet: the answer from token `from` on.
@@ -155,12 +162,12 @@ impl<State> Sequence<State> {
 
     /// Takes it apart: who waits for the one reason, and what is worth remembering, which is the tokens in the state
     /// and the state.
-    pub fn end(self) -> (UnboundedSender<Step>, Memory<State>) {
+    pub fn end(self) -> (UnboundedSender<Step>, Place, Memory<State>) {
         let mut tokens = self.job.prompt;
         tokens.extend_from_slice(&self.answer);
         tokens.truncate(self.done);
         assert_eq!(tokens.len(), self.done, "a state cannot hold more than its sequence");
-        (self.job.steps, (tokens, self.state))
+        (self.job.steps, self.place, (tokens, self.state))
     }
 
     /// How many tokens of the prompt to run before the next place where a state that cannot be cut is worth having:
