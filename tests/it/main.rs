@@ -1,5 +1,8 @@
 //! The integration tests, one binary.
 
+// What a test skips, and what the layer test measures.
+#![allow(clippy::print_stderr, clippy::print_stdout)]
+
 mod accuracy;
 mod bench;
 mod commands;

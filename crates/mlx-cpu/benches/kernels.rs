@@ -1,6 +1,8 @@
 //! Speed of the CPU kernels on this machine: `cargo bench -p mlx-cpu`. Prints GB/s of weights or keys read while
 //! decoding and GFLOP/s while prefilling, for each instruction set the machine has.
 
+#![allow(clippy::print_stdout)]
+
 use std::time::{Duration, Instant};
 
 use mlx_cpu::kernels::{

@@ -92,9 +92,12 @@ impl Joined {
         let total = self.widths.iter().sum();
         starts
             .zip(&self.widths)
-            .map(|(start, &width)| match stacked {
-                true => Rows { data: &out[start..], count: x.count, stride: total, width },
-                false => Rows::packed(&out[start * x.count..][..width * x.count], width),
+            .map(|(start, &width)| {
+                if stacked {
+                    Rows { data: &out[start..], count: x.count, stride: total, width }
+                } else {
+                    Rows::packed(&out[start * x.count..][..width * x.count], width)
+                }
             })
             .collect()
     }

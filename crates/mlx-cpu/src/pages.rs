@@ -64,10 +64,7 @@ impl Pages {
             Some(full) => full.page.clone(),
             None => self.open[index - self.full.len()].clone(),
         };
-        let full = match whole >= self.full.len() {
-            true => self.full.clone(),
-            false => Arc::new(self.full[..whole].to_vec()),
-        };
+        let full = if whole >= self.full.len() { self.full.clone() } else { Arc::new(self.full[..whole].to_vec()) };
         let open = (full.len()..length.div_ceil(PAGE)).map(page).collect();
         Pages { length, full, open }
     }

@@ -95,32 +95,8 @@ pub(super) fn read(path: &Path, file: &File) -> Result<Header, Error> {
     for _ in 0..tensor_count {
         tensors.push(cursor.tensor()?);
     }
-    place(path, size, cursor.position, &metadata, &mut tensors)?;
+    cursor.place(&metadata, &mut tensors)?;
     Ok(Header { metadata, tensors })
-}
-
-/// Turns offsets into the data into offsets into the file, and checks them.
-fn place(path: &Path, size: u64, header: u64, metadata: &Metadata, tensors: &mut [Tensor]) -> Result<(), Error> {
-    let alignment = metadata.unsigned("general.alignment").unwrap_or(DEFAULT_ALIGNMENT);
-    if !alignment.is_power_of_two() || alignment > 1 << 20 {
-        return Err(Error::damaged(path, format!("its alignment is {alignment}, which is no power of two")));
-    }
-    let data = header.next_multiple_of(alignment);
-    let mut end = 0;
-    for tensor in tensors {
-        let beyond = || Error::damaged(path, format!("tensor {} lies beyond any file", tensor.name));
-        if !tensor.offset.is_multiple_of(alignment) {
-            return Err(Error::damaged(path, format!("tensor {} is not aligned to {alignment} bytes", tensor.name)));
-        }
-        let offset = data.checked_add(tensor.offset).ok_or_else(beyond)?;
-        end = end.max(offset.checked_add(tensor.len as u64).ok_or_else(beyond)?);
-        tensor.offset = offset;
-    }
-    if end > size {
-        let what = "its last tensor".to_owned();
-        return Err(Error::Truncated { path: path.to_owned(), what, expected: end, actual: size });
-    }
-    Ok(())
 }
 
 struct Cursor<'a> {
@@ -133,6 +109,34 @@ struct Cursor<'a> {
 }
 
 impl Cursor<'_> {
+    /// Behind the header: turns offsets into the data into offsets into the file, and checks them.
+    fn place(&self, metadata: &Metadata, tensors: &mut [Tensor]) -> Result<(), Error> {
+        let Cursor { path, size, position: header, .. } = *self;
+        let alignment = metadata.unsigned("general.alignment").unwrap_or(DEFAULT_ALIGNMENT);
+        if !alignment.is_power_of_two() || alignment > 1 << 20 {
+            return Err(Error::damaged(path, format!("its alignment is {alignment}, which is no power of two")));
+        }
+        let data = header.next_multiple_of(alignment);
+        let mut end = 0;
+        for tensor in tensors {
+            let beyond = || Error::damaged(path, format!("tensor {} lies beyond any file", tensor.name));
+            if !tensor.offset.is_multiple_of(alignment) {
+                return Err(Error::damaged(
+                    path,
+                    format!("tensor {} is not aligned to {alignment} bytes", tensor.name),
+                ));
+            }
+            let offset = data.checked_add(tensor.offset).ok_or_else(beyond)?;
+            end = end.max(offset.checked_add(tensor.len as u64).ok_or_else(beyond)?);
+            tensor.offset = offset;
+        }
+        if end > size {
+            let what = "its last tensor".to_owned();
+            return Err(Error::Truncated { path: path.to_owned(), what, expected: end, actual: size });
+        }
+        Ok(())
+    }
+
     /// Magic and version; returns the tensor count.
     fn preamble(&mut self) -> Result<u64, Error> {
         if self.take(4, "the format's mark")? != b"GGUF" {

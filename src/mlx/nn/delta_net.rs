@@ -122,7 +122,7 @@ impl DeltaNet {
                 }
                 Ok(output)
             }
-            Form::Mlx(parts) => parts.forward(x, batch, memories, self.key, self.value),
+            Form::Mlx(parts) => parts.forward(x, batch, memories, [self.key, self.value]),
         }
     }
 
@@ -138,13 +138,13 @@ impl DeltaNet {
 }
 
 impl Parts {
+    /// `heads` is the number and width of the key heads, and of the value heads.
     fn forward(
         &self,
         x: &Array,
         batch: &Batch,
         memories: Vec<&mut Recurrent>,
-        key: (usize, usize),
-        value: (usize, usize),
+        heads: [(usize, usize); 2],
     ) -> Result<Array, Error> {
         let parts = self.projections.forward(&self.input_norm.forward(x)?)?;
         let [qkv, z, b, a] = &parts[..] else {
@@ -158,7 +158,7 @@ impl Parts {
         for (segment, memory) in batch.segments.iter().zip(memories) {
             let mixed = self.conv.forward(&segment.of(qkv)?, &mut memory.conv)?;
             let (g, beta) = (segment.of(&g)?, segment.of(&beta)?);
-            outputs.push(self.recur(&mixed, [&g, &beta], &mut memory.delta, key, value)?);
+            outputs.push(self.recur(&mixed, [&g, &beta], &mut memory.delta, heads)?);
         }
         let gated = silu(z)?.multiply(self.norm.forward(&joined(outputs)?)?)?;
         self.output.forward_onto(&gated, x)
@@ -170,8 +170,7 @@ impl Parts {
         mixed: &Array,
         [g, beta]: [&Array; 2],
         state: &mut Array,
-        key: (usize, usize),
-        value: (usize, usize),
+        [key, value]: [(usize, usize); 2],
     ) -> Result<Array, Error> {
         let width = (key.0 * key.1) as i32;
         let parts = mixed.split_at_indices(&[width, 2 * width], 1)?;

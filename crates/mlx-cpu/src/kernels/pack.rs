@@ -224,10 +224,10 @@ impl Packed {
 }
 
 fn whole_groups(k: usize, group: usize) -> Result<(), String> {
-    match k.is_multiple_of(group) {
-        true => Ok(()),
-        false => Err(format!("{k} inputs are not whole quantization groups of {group}")),
+    if k.is_multiple_of(group) {
+        return Ok(());
     }
+    Err(format!("{k} inputs are not whole quantization groups of {group}"))
 }
 
 /// Packs MLX's affine weights into `dst` of `packed.bytes()`.

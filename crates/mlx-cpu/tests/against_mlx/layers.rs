@@ -140,13 +140,12 @@ fn attention_layers() {
                 let growth = vec![Growth { tokens, pages }];
                 let found = mlx_cpu::attend(&attend, [part(&q, stride), part(&k, dim), part(&v, dim)], None, growth);
                 let found = found.expect("attention");
-                let kept = match gated {
-                    true => {
-                        let heads = q.reshape(&[tokens as i32, heads as i32, stride as i32])?;
-                        let gate = heads.try_index((.., .., dim as i32..))?.reshape(&[tokens as i32, -1])?;
-                        found.multiply(ops::sigmoid(gate)?)?
-                    }
-                    false => found,
+                let kept = if gated {
+                    let heads = q.reshape(&[tokens as i32, heads as i32, stride as i32])?;
+                    let gate = heads.try_index((.., .., dim as i32..))?.reshape(&[tokens as i32, -1])?;
+                    found.multiply(ops::sigmoid(gate)?)?
+                } else {
+                    found
                 };
                 x.add(kept.matmul(output.t())?)
             };

@@ -45,12 +45,7 @@ impl<const VNNI: bool> Simd for Avx2<VNNI> {
     #[inline(always)]
     fn call<K: Kernel>(self, kernel: K) -> K::Out {
         // SAFETY: the token proves that the processor has the features.
-        unsafe {
-            match VNNI {
-                true => enter_vnni(kernel),
-                false => enter(kernel),
-            }
-        }
+        unsafe { if VNNI { enter_vnni(kernel) } else { enter(kernel) } }
     }
     #[inline(always)]
     fn splat(self, x: f32) -> V<__m256> {

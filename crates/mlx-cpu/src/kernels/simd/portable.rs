@@ -64,9 +64,10 @@ impl Simd for Portable {
     #[inline(always)]
     fn fma(self, a: V<f32>, b: V<f32>, c: V<f32>) -> V<f32> {
         // Without the instruction, a fused multiply-add would be a call of a library function.
-        match cfg!(any(target_arch = "aarch64", target_feature = "fma")) {
-            true => lanes(|i| a.0[i].mul_add(b.0[i], c.0[i])),
-            false => lanes(|i| a.0[i] * b.0[i] + c.0[i]),
+        if cfg!(any(target_arch = "aarch64", target_feature = "fma")) {
+            lanes(|i| a.0[i].mul_add(b.0[i], c.0[i]))
+        } else {
+            lanes(|i| a.0[i] * b.0[i] + c.0[i])
         }
     }
     #[inline(always)]
