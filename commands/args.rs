@@ -186,7 +186,7 @@ pub enum Measure {
 pub struct ThinkingArgs {
     /// Reasoning on or off, or its effort: on, off, minimal, low, medium, high, xhigh or max [default: as the model's
     /// chat template has it]
-    #[arg(long, value_name = "HOW")]
+    #[arg(long, value_name = "HOW", hide_possible_values = true, value_parser = ["on", "off", "none", "minimal", "low", "medium", "high", "xhigh", "max"])]
     pub think: Option<String>,
     /// The largest number of reasoning tokens; then the answer begins
     #[arg(long, value_name = "N")]
@@ -209,7 +209,7 @@ pub struct OutputArgs {
     #[arg(long, value_name = "FILE", group = "format")]
     pub schema: Option<PathBuf>,
     /// Answer with text that matches this regular expression
-    #[arg(long, value_name = "REGEX", group = "format")]
+    #[arg(long, value_name = "REGEX", group = "format", value_parser = clap::builder::NonEmptyStringValueParser::new())]
     pub regex: Option<String>,
     /// Answer with text of the Lark or EBNF (`root ::= …`) grammar in this file
     #[arg(long, value_name = "FILE", group = "format")]

@@ -2,7 +2,10 @@
 
 use std::process::ExitCode;
 
-use mettle::{chat, checkpoint, hub, mlx, server};
+use mettle::{
+    chat::{self, Field},
+    checkpoint, hub, mlx, server,
+};
 
 /// A command that failed.
 #[derive(Debug)]
@@ -42,9 +45,40 @@ macro_rules! plain {
         })*
     };
 }
-plain!(checkpoint::Error, mlx::Error, chat::LoadError, chat::Error, server::Error, std::io::Error);
+plain!(checkpoint::Error, mlx::Error, chat::LoadError, server::Error, std::io::Error);
 
-/// Prints a failure to stderr; 0 or 1.
+impl From<chat::Error> for Failure {
+    fn from(error: chat::Error) -> Failure {
+        match &error {
+            chat::Error::Request { field, message } => match flag(*field) {
+                Some(flag) => Failure::new(format!("{flag}: {message}")),
+                None => Failure::new(message),
+            },
+            _ => Failure::new(error.to_string()),
+        }
+    }
+}
+
+/// The flag that sets this part of a request, where one does.
+fn flag(field: Field) -> Option<&'static str> {
+    match field {
+        Field::MaxTokens => Some("--max-tokens"),
+        Field::Tools => Some("--tools"),
+        Field::Format => Some("--json, --schema, --regex or --grammar"),
+        Field::Thinking | Field::ThinkingEffort => Some("--think"),
+        Field::ThinkingBudget => Some("--thinking-budget"),
+        Field::Messages
+        | Field::Part { .. }
+        | Field::Answers
+        | Field::LogitBias
+        | Field::TopLogprobs
+        | Field::TemplateVariables
+        | Field::Input(_)
+        | Field::Dimensions => None,
+    }
+}
+
+/// Prints a failure to stderr. The code is 0 or 1.
 pub fn exit_code(outcome: Result<(), Failure>) -> ExitCode {
     let Err(failure) = outcome else { return ExitCode::SUCCESS };
     eprintln!("error: {}", failure.message);

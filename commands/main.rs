@@ -1,11 +1,15 @@
 //! The binary: arguments, terminal, exit codes. What it does is in the library.
 
+// Nothing but the commands prints.
+#![allow(clippy::print_stderr, clippy::print_stdout)]
+
 mod args;
 mod bench;
 mod error;
 mod load;
 mod page;
 mod pull;
+mod request;
 mod run;
 mod serve;
 

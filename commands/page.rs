@@ -1,5 +1,5 @@
-//! An answer in the terminal: thoughts dim, calls one a line. Where the output is no terminal, thoughts are left out,
-//! so that a pipe gets the answer.
+//! An answer in the terminal: reasoning dim, each tool call on a line. Where the output is no terminal, reasoning is left
+//! out, so that a pipe gets the answer.
 
 use std::io::{IsTerminal, Write, stdout};
 
@@ -8,7 +8,7 @@ use mettle::chat::{Event, ToolEvent};
 const DIM: &str = "\x1b[2m";
 const PLAIN: &str = "\x1b[0m";
 
-/// What stands on the page so far.
+/// The page, and what its last event was.
 pub struct Page {
     terminal: bool,
     last: Last,
@@ -17,7 +17,7 @@ pub struct Page {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Last {
     Nothing,
-    Thought,
+    Reasoning,
     Text,
     Call,
 }
@@ -31,11 +31,11 @@ impl Page {
     pub fn show(&mut self, event: &Event) -> std::io::Result<()> {
         match event {
             Event::Reasoning(text) if self.terminal => {
-                let start = self.turn(Last::Thought);
+                let start = self.separator(Last::Reasoning);
                 print!("{start}{DIM}{text}{PLAIN}");
             }
             Event::Text(text) => {
-                let start = self.turn(Last::Text);
+                let start = self.separator(Last::Text);
                 print!("{start}{text}");
             }
             Event::ToolCall(ToolEvent::Begun { name, .. }) => {
@@ -57,12 +57,12 @@ impl Page {
         stdout().flush()
     }
 
-    /// What sets this off from what stands before it.
-    fn turn(&mut self, next: Last) -> &'static str {
+    /// What stands between the last event's text and the next one's.
+    fn separator(&mut self, next: Last) -> &'static str {
         let before = std::mem::replace(&mut self.last, next);
         match (before, next) {
-            (Last::Thought, Last::Text) => "\n\n",
-            (Last::Call | Last::Text, Last::Thought) | (Last::Call, Last::Text) => "\n",
+            (Last::Reasoning, Last::Text) => "\n\n",
+            (Last::Call | Last::Text, Last::Reasoning) | (Last::Call, Last::Text) => "\n",
             _ => "",
         }
     }

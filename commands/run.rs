@@ -2,27 +2,27 @@
 
 use std::{
     io::{IsTerminal, Read},
-    path::Path,
     time::Instant,
 };
 
 use mettle::{
     chat::{Event, Message, Model, Part, Phase, Reason, Request, Role, ToolCall},
     engine::Limits,
-    protocol::{Call, Usage, Whole, openai},
+    protocol::{Call, Usage, Whole},
 };
 use rustyline::error::ReadlineError;
-use serde_json::{Value, json};
 
 use crate::{
-    args::{OutputArgs, Run, ThinkingArgs},
+    args::Run,
     error::Failure,
     load::{self, How, block_on},
     page::Page,
+    request,
 };
 
 pub fn run(arguments: Run) -> Result<(), Failure> {
-    let (prompt, request) = (prompt(&arguments)?, request(&arguments)?);
+    let prompt = prompt(&arguments)?;
+    let request = request::of(&arguments)?;
     block_on(async move {
         let limits = Limits { rows: 1, prefix_bytes: load::default_prefix_bytes(), ..Limits::default() };
         let Run { sources, device, format, .. } = &arguments;
@@ -59,56 +59,6 @@ fn prompt(arguments: &Run) -> Result<Option<String>, Failure> {
             .hint("mettle run MODEL \"a question\", or run it in a terminal")),
         text => Ok(Some(text.to_owned())),
     }
-}
-
-/// The request of these flags, without a message. Read as a request over HTTP is, so that both mean the same.
-fn request(arguments: &Run) -> Result<Request, Failure> {
-    let OutputArgs { tools, tool_choice, json, schema, regex, grammar } = &arguments.output;
-    let mut body = json!({
-        "messages": [{"role": "user", "content": ""}],
-        "temperature": arguments.temperature,
-        "top_p": arguments.top_p,
-        "seed": arguments.seed,
-        "max_tokens": arguments.max_tokens,
-        "tools": tools.as_deref().map(read_json).transpose()?,
-    });
-    wish(&mut body, &arguments.thinking);
-    body["tool_choice"] = match tool_choice.as_deref() {
-        Some(name) if !["auto", "none", "required"].contains(&name) => {
-            json!({"type": "function", "function": {"name": name}})
-        }
-        choice => json!(choice),
-    };
-    body["response_format"] = match (json, schema, regex, grammar) {
-        (true, ..) => json!({"type": "json_object"}),
-        (_, Some(file), ..) => json!({"type": "json_schema", "json_schema": {"schema": read_json(file)?}}),
-        (_, _, Some(regex), _) => json!({"type": "regex", "regex": regex}),
-        (.., Some(file)) => json!({"type": "grammar", "grammar": read(file)?}),
-        _ => Value::Null,
-    };
-    let mut request = openai::chat::Request::from_wire(body.to_string().as_bytes())
-        .map_err(|refusal| Failure::new(refusal.message))?
-        .chat;
-    request.messages = arguments.system.iter().map(|text| Message::new(Role::System, text.clone())).collect();
-    Ok(request)
-}
-
-/// Adds to a request's body how much to think.
-pub fn wish(body: &mut Value, thought: &ThinkingArgs) {
-    body["thinking_budget"] = json!(thought.thinking_budget);
-    match thought.think.as_deref() {
-        Some("on") => body["enable_thinking"] = json!(true),
-        Some("off") => body["enable_thinking"] = json!(false),
-        effort => body["reasoning_effort"] = json!(effort),
-    }
-}
-
-fn read(file: &Path) -> Result<String, Failure> {
-    std::fs::read_to_string(file).map_err(|error| Failure::new(format!("{} cannot be read: {error}", file.display())))
-}
-
-fn read_json(file: &Path) -> Result<Value, Failure> {
-    serde_json::from_str(&read(file)?).map_err(|error| Failure::new(format!("{} is not JSON: {error}", file.display())))
 }
 
 /// A conversation and how to continue it.
@@ -151,7 +101,9 @@ impl Chat {
         self.request.messages.push(Message::new(Role::User, prompt));
         let started = Instant::now();
         let mut answers = self.model.generate(&self.request)?;
-        let (mut page, mut whole, mut first) = (Page::new(), Whole::default(), None);
+        let mut page = Page::new();
+        let mut completion = Whole::default();
+        let mut first = None;
         let reason = loop {
             let event = tokio::select! {
                 event = answers.next() => event,
@@ -162,19 +114,19 @@ impl Chat {
                 first.get_or_insert_with(Instant::now);
             }
             page.show(&event)?;
-            whole.add(event);
-            if let Some(reason) = &whole.reason {
+            completion.add(event);
+            if let Some(reason) = &completion.reason {
                 break reason.clone();
             }
         };
         page.end()?;
-        self.report(whole.usage, started, first);
+        self.report(completion.usage, started, first);
         match &reason {
-            Reason::Length(phase) => eprintln!("(cut: {} reached the limit of tokens)", what(*phase)),
-            Reason::Loop(phase) => eprintln!("(stopped: {} repeated itself without end)", what(*phase)),
+            Reason::Length(phase) => eprintln!("(cut off: {} reached the limit of tokens)", named(*phase)),
+            Reason::Loop(phase) => eprintln!("(stopped: {} repeated itself without end)", named(*phase)),
             _ => {}
         }
-        self.request.messages.push(remembered(whole));
+        self.request.messages.push(message(completion));
         Ok(reason)
     }
 
@@ -184,33 +136,33 @@ impl Chat {
         }
         let Usage { prompt, cached, completion, reasoning } = usage;
         let first = first.unwrap_or_else(Instant::now);
-        let (prefill, decode) = (first - started, first.elapsed());
-        let rate = |count: usize, seconds: f64| if seconds > 0.0 { count as f64 / seconds } else { 0.0 };
+        let prefill = (first - started).as_secs_f64();
+        let decode = first.elapsed().as_secs_f64();
+        let speed = if decode > 0.0 { completion.saturating_sub(1) as f64 / decode } else { 0.0 };
         eprintln!(
-            "prompt {prompt} tokens ({cached} remembered), first token after {:.2} s; answer {completion} tokens \
-             ({reasoning} of thought), {:.1} tokens/s",
-            prefill.as_secs_f64(),
-            rate(completion.saturating_sub(1), decode.as_secs_f64()),
+            "prompt {prompt} tokens ({cached} cached), first token after {prefill:.2} s; answer {completion} tokens \
+             ({reasoning} of reasoning), {speed:.1} tokens/s"
         );
     }
 }
 
-/// What the conversation keeps of an answer: a call that was cut is none.
-fn remembered(whole: Whole) -> Message {
+/// The answer as a message of the conversation. A call that was cut off is left out.
+fn message(completion: Whole) -> Message {
     let call = |call: Call| {
         let arguments = serde_json::from_str(&call.arguments).ok()?;
         Some(ToolCall { id: call.id, name: call.name, arguments })
     };
-    let mut message = Message { role: Role::Assistant, name: None, content: Vec::new() };
-    message.content.extend(Some(whole.reasoning).filter(|text| !text.is_empty()).map(Part::Reasoning));
-    message.content.push(Part::Text(whole.text));
-    message.content.extend(whole.calls.into_iter().filter_map(call).map(Part::ToolCall));
-    message
+    let reasoning = Some(completion.reasoning).filter(|text| !text.is_empty());
+    let mut content = Vec::new();
+    content.extend(reasoning.map(Part::Reasoning));
+    content.push(Part::Text(completion.text));
+    content.extend(completion.calls.into_iter().filter_map(call).map(Part::ToolCall));
+    Message { role: Role::Assistant, name: None, content }
 }
 
-fn what(phase: Phase) -> &'static str {
+fn named(phase: Phase) -> &'static str {
     match phase {
-        Phase::Reasoning => "the thought",
+        Phase::Reasoning => "the reasoning",
         Phase::Text => "the answer",
         Phase::ToolCall => "the tool call",
     }

@@ -3,20 +3,16 @@
 use std::time::Duration;
 
 use mettle::{
-    chat::Thinking,
     engine::Limits,
-    protocol::openai,
     server::{self, Config, Pool},
 };
-
-use serde_json::json;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::{
-    args::{Serve, ThinkingArgs},
+    args::Serve,
     error::Failure,
     load::{self, How, Loaded, block_on},
-    run,
+    request,
 };
 
 pub fn serve(arguments: Serve) -> Result<(), Failure> {
@@ -31,8 +27,8 @@ pub fn serve(arguments: Serve) -> Result<(), Failure> {
         let loaded = load::load(arguments.model.as_deref(), how, limits).await?;
         let Loaded { mut model, names } = loaded;
         model
-            .think(thinking(&arguments.thinking)?)
-            .map_err(|error| Failure::new(error.to_string()).hint("serve it without --think and --thinking-budget"))?;
+            .think(request::thinking(&arguments.thinking))
+            .map_err(|error| Failure::from(error).hint("serve it without --think and --thinking-budget"))?;
         // Before anybody is told that the server is there: whoever hears it may send the signal at once.
         let signals = Signals::new()?;
         eprintln!("serving {} at http://{}", names[0], listener.local_addr()?);
@@ -47,14 +43,6 @@ pub fn serve(arguments: Serve) -> Result<(), Failure> {
         server::run(listener, models, config, asked_to_stop(signals)).await?;
         Ok(())
     })
-}
-
-/// How much to think where a request says nothing of it. Read as a request's own fields are.
-fn thinking(thought: &ThinkingArgs) -> Result<Thinking, Failure> {
-    let mut body = json!({"messages": [{"role": "user", "content": ""}]});
-    run::wish(&mut body, thought);
-    let request = openai::chat::Request::from_wire(body.to_string().as_bytes());
-    Ok(request.map_err(|refusal| Failure::new(refusal.message))?.chat.thinking)
 }
 
 fn limits(arguments: &Serve) -> Limits {

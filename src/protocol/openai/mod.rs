@@ -8,7 +8,7 @@ mod message;
 pub mod models;
 mod request;
 mod thinking;
-mod tools;
+pub mod tools;
 mod wire;
 
 #[cfg(test)]

@@ -18,17 +18,30 @@ const CHOICES: &str = "\"none\", \"auto\", \"required\" or {\"type\": \"function
 
 /// `tools`, `tool_choice` and `parallel_tool_calls`.
 pub(super) fn from_wire(fields: &mut Fields) -> Result<(Vec<Tool>, ToolChoice, ParallelCalls), Refusal> {
-    let tools = match fields.take("tools") {
-        None => Vec::new(),
-        Some(Value::Array(tools)) if tools.len() <= TOOLS => {
-            let numbered = tools.into_iter().enumerate();
-            numbered.map(|(index, tool)| one(&format!("tools[{index}]"), tool)).collect::<Result<_, _>>()?
-        }
-        Some(Value::Array(tools)) => {
+    let tools = fields.take("tools").map_or(Ok(Vec::new()), list)?;
+    let (tools, choice) = choose(fields.take("tool_choice"), tools)?;
+    let parallel = match fields.bool("parallel_tool_calls")? {
+        Some(false) => ParallelCalls::Forbidden,
+        Some(true) | None => ParallelCalls::Allowed,
+    };
+    Ok((tools, choice, parallel))
+}
+
+/// Reads a list of tools, each with a name of its own.
+///
+/// # Errors
+/// [`Kind::Invalid`](crate::protocol::Kind::Invalid), with the path from `tools` on.
+pub fn list(value: Value) -> Result<Vec<Tool>, Refusal> {
+    let tools = match value {
+        Value::Array(tools) if tools.len() <= TOOLS => tools,
+        Value::Array(tools) => {
             return Err(Refusal::field("tools", format!("expected at most {TOOLS} tools, got {}", tools.len())));
         }
-        Some(other) => return Err(expected("tools", "a list of tools", &other)),
+        other => return Err(expected("tools", "a list of tools", &other)),
     };
+    let numbered = tools.into_iter().enumerate();
+    let tools: Vec<Tool> =
+        numbered.map(|(index, tool)| one(&format!("tools[{index}]"), tool)).collect::<Result<_, _>>()?;
     let mut names = BTreeSet::new();
     for (index, tool) in tools.iter().enumerate() {
         if !names.insert(tool.name.as_str()) {
@@ -36,12 +49,7 @@ pub(super) fn from_wire(fields: &mut Fields) -> Result<(Vec<Tool>, ToolChoice, P
             return Err(Refusal::field(format!("tools[{index}].function.name"), problem));
         }
     }
-    let (tools, choice) = choose(fields.take("tool_choice"), tools)?;
-    let parallel = match fields.bool("parallel_tool_calls")? {
-        Some(false) => ParallelCalls::Forbidden,
-        Some(true) | None => ParallelCalls::Allowed,
-    };
-    Ok((tools, choice, parallel))
+    Ok(tools)
 }
 
 fn one(path: &str, value: Value) -> Result<Tool, Refusal> {
