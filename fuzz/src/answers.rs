@@ -3,12 +3,15 @@
 //! A case is three bytes, then the answer. In it 0xff cuts the text, and 0xfe stands before and behind the name of a
 //! special token; neither byte is in any UTF-8.
 
-use std::sync::LazyLock;
+use std::{
+    collections::BTreeSet,
+    sync::{Arc, LazyLock},
+};
 
 use serde_json::{Value, json};
 
 use crate::{
-    chat::{Phase, Dialect, Event, Piece, Splitter, Tool, ToolEvent},
+    chat::{Beginning, Dialect, Event, Phase, Piece, Splitter, Tool, ToolEvent},
     promises,
 };
 
@@ -87,8 +90,9 @@ impl Case {
     fn read_to(&self, pieces: &[Owned], end: fn(&mut Splitter) -> Vec<Event>) -> Vec<Part> {
         let tools: &[Tool] = if self.declares_tools { &TOOLS } else { &[] };
         let special = |piece: &Owned| if let Owned::Special(name) = piece { Some(name.clone()) } else { None };
-        let names: Vec<String> = self.pieces.iter().filter_map(special).collect();
-        let mut splitter = Splitter::new(self.dialect, tools, self.starts, names, 7);
+        let names = self.pieces.iter().filter_map(special).collect::<BTreeSet<String>>();
+        let beginning = Beginning { tools, phase: self.starts, special_tokens: Arc::new(names), ids: 7 };
+        let mut splitter = Splitter::new(self.dialect, beginning);
         let mut parts = Vec::new();
         for piece in pieces {
             let events = splitter.push(match piece {

@@ -11,7 +11,8 @@ use crate::{
 
 /// Every mark that mettle could know: the text constants of dialects, of the splitter and of the formats.
 pub static MARKS: LazyLock<Vec<String>> = LazyLock::new(|| {
-    let paths = ["src/chat/dialect", "src/chat/output/splitter", "src/chat/output/splitter.rs", "src/chat/output/tools"];
+    let paths =
+        ["src/chat/dialect", "src/chat/output/splitter", "src/chat/output/splitter.rs", "src/chat/output/tools"];
     paths.iter().flat_map(|path| literals::of(path)).filter(|mark| !mark.trim().is_empty()).collect()
 });
 

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::{
     answers,
-    chat::{Dialect, ToolCall},
+    chat::{Dialect, ToolCall, render_turn},
     literals,
     promises::MARKS,
     shapes,
@@ -39,19 +39,36 @@ fn write_dictionary<'a>(target: &str, words: impl IntoIterator<Item = &'a [u8]>)
     fs::write(folder().join(format!("{target}.dict")), entries.into_iter().collect::<String>()).expect("a dictionary");
 }
 
+/// The answers of the tests' cases.
+fn cases() -> BTreeSet<String> {
+    let families = fs::read_dir(folder().join("../tests/data/dialects")).expect("the folder of cases");
+    let families = families.map(|entry| entry.expect("an entry").path()).filter(|path| path.is_dir());
+    let files = families.flat_map(|family| fs::read_dir(family).expect("a folder of cases"));
+    let mut answers = BTreeSet::new();
+    for file in files {
+        let text = fs::read_to_string(file.expect("an entry").path()).expect("a file of cases");
+        for part in text.split("\n=== ").skip(1) {
+            let (title, answer) = part.split_once('\n').unwrap_or((part, ""));
+            if title.starts_with("answer") {
+                // The tests' own mark of a space at the end of a line.
+                answers.insert(answer.replace('␠', " "));
+            }
+        }
+    }
+    answers
+}
+
 /// For a target that reads answers in these dialects: the cases of the tests, and what each format writes.
 pub fn of_answers(target: &str, dialects: &[&'static Dialect]) {
-    let cases = literals::of("src/chat/output/tools/tests");
+    let cases = cases();
     let mut seeds = Vec::new();
     for (index, dialect) in dialects.iter().enumerate() {
         let index = u8::try_from(index).expect("a dialect for each byte");
         let opens: Vec<&str> = dialect.tools.iter().flat_map(|format| format.opens).copied().collect();
         let mentions = |case: &&String| opens.iter().any(|open| case.contains(open));
         let written = dialect.tools.iter().flat_map(|format| {
-            let calls = calls().map(|call| (format.render)(&call, 0));
-            let envelope = &format.envelope;
-            let one = format!("{}{}{}", envelope.open, calls[0], envelope.close);
-            [one, format!("Hello.\n{}{}{}", envelope.open, calls.join(envelope.between), envelope.close)]
+            let calls = calls();
+            [render_turn(format, &calls[..1]), format!("Hello.\n{}", render_turn(format, &calls))]
         });
         let answers = cases.iter().filter(mentions).cloned().chain(written);
         for (number, answer) in answers.enumerate() {

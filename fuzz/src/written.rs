@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 
 use crate::{
     answers::{Call, Case, Part, TOOLS, calls},
-    chat::ToolCall,
+    chat::{ToolCall, render_turn},
 };
 
 impl Case {
@@ -23,7 +23,7 @@ impl Case {
                 continue;
             };
             let written = ToolCall { id: call.id.clone(), name: call.name.clone(), arguments };
-            let text = format!("{}{}{}", format.envelope.open, (format.render)(&written, 0), format.envelope.close);
+            let text = render_turn(format, std::slice::from_ref(&written));
             let again = self.read_text(&text);
             let read = calls(&again).next().map(|call| {
                 let arguments = read_arguments(call).map(|read| bare(&written.name, without_found(read, &written)));
@@ -39,7 +39,7 @@ fn read_arguments(call: &Call) -> Option<Map<String, Value>> {
     serde_json::from_str(&call.arguments).ok()
 }
 
-/// Without required arguments that the call lacks and that were found buried in others.
+/// Without required arguments that the call lacks and that were found misplaced in others.
 fn without_found(mut read: Map<String, Value>, written: &ToolCall) -> Map<String, Value> {
     let tool = TOOLS.iter().find(|tool| tool.name == written.name);
     let required = tool.and_then(|tool| tool.parameters["required"].as_array());

@@ -1,5 +1,5 @@
 //! From the engine's steps to the events of an answer: tokens → text → thoughts, text and calls → what the request
-//! asked to hear.
+//! asked for.
 
 use std::{
     collections::VecDeque,
@@ -28,11 +28,12 @@ pub struct Answers {
 }
 
 impl Answers {
+    /// Of a request.
     pub(super) fn new(answers: Vec<Answer>) -> Answers {
         Answers { answers, turn: 0 }
     }
 
-    /// Tells this many tokens together, after the first.
+    /// Emits the events of this many tokens together, after the first.
     pub fn set_interval(&mut self, tokens: usize) {
         self.answers.iter_mut().for_each(|answer| answer.interval = tokens.max(1));
     }
@@ -76,17 +77,22 @@ pub(super) struct Answer {
     /// The tokens drawn so far without the one that ends the answer; those of a stop string are counted.
     completion_tokens: usize,
     reasoning_tokens: usize,
-    /// How many tokens are told together, and after how many was told last.
+    /// The events of so many tokens are emitted together.
     interval: usize,
-    told: usize,
+    /// After how many tokens events were emitted last.
+    emitted: usize,
 }
 
 /// What turns tokens into events.
 #[derive(Debug)]
 pub(super) struct Reader {
+    /// The model's.
     pub tokenizer: Arc<Tokenizer>,
+    /// Tokens to text.
     pub decoder: Decoder,
+    /// Text to events.
     pub splitter: Splitter,
+    /// Where the request wants the text to end.
     pub stop: StopStrings,
     /// `None` where the answer may repeat itself.
     pub loops: Option<Loops>,
@@ -95,15 +101,23 @@ pub(super) struct Reader {
 }
 
 impl Answer {
+    /// Of a job whose prompt has so many tokens.
     pub(super) fn new(steps: UnboundedReceiver<Step>, reader: Reader, prompt_tokens: usize) -> Answer {
-        let (steps, ready) = (Some(steps), VecDeque::new());
-        let (completion_tokens, reasoning_tokens, interval, told) = (0, 0, 1, 0);
-        Answer { steps, reader, ready, prompt_tokens, completion_tokens, reasoning_tokens, interval, told }
+        Answer {
+            steps: Some(steps),
+            reader,
+            ready: VecDeque::new(),
+            prompt_tokens,
+            completion_tokens: 0,
+            reasoning_tokens: 0,
+            interval: 1,
+            emitted: 0,
+        }
     }
 
-    /// Whether what is ready may be told: the first token at once, later ones when there are enough.
+    /// Whether what is ready may be emitted: the first token at once, later ones when there are enough.
     fn is_due(&self) -> bool {
-        self.steps.is_none() || self.told == 0 || self.completion_tokens >= self.told + self.interval
+        self.steps.is_none() || self.emitted == 0 || self.completion_tokens >= self.emitted + self.interval
     }
 
     fn poll(&mut self, context: &mut Context<'_>) -> Poll<Option<Event>> {
@@ -112,7 +126,7 @@ impl Answer {
                 if let Some(event) = self.ready.pop_front() {
                     return Poll::Ready(Some(event));
                 }
-                self.told = self.completion_tokens;
+                self.emitted = self.completion_tokens;
             }
             let Some(steps) = &mut self.steps else { return Poll::Ready(None) };
             match steps.poll_recv(context) {
@@ -139,10 +153,10 @@ impl Answer {
         self.completion_tokens += 1;
         self.reasoning_tokens += usize::from(before == Phase::Reasoning);
         if let Some(logprob) = self.reader.logprob(&drawn) {
-            self.tell(Event::Logprob(logprob));
+            self.emit(Event::Logprob(logprob));
         }
         let events = self.reader.read(drawn.id);
-        if self.hear(events) {
+        if self.forward(events) {
             return;
         }
         let patience = if before == Phase::ToolCall { CALL_PATIENCE } else { 1 };
@@ -158,7 +172,7 @@ impl Answer {
             return self.finish(Reason::ToolCalls);
         }
         let rest = self.reader.finish(false);
-        if !self.hear(rest) {
+        if !self.forward(rest) {
             self.flush();
             self.finish(Reason::Loop(phase));
         }
@@ -169,7 +183,7 @@ impl Answer {
         let rest = self.reader.finish(finish == Finish::Stop);
         // What ends without a mark ends where it was; a call may show only now.
         let phase = if before == Phase::Reasoning { before } else { self.reader.splitter.phase() };
-        if self.hear(rest) {
+        if self.forward(rest) {
             return;
         }
         self.flush();
@@ -185,7 +199,7 @@ impl Answer {
     }
 
     /// Passes events on; true where one of them ended the answer.
-    fn hear(&mut self, events: Vec<Event>) -> bool {
+    fn forward(&mut self, events: Vec<Event>) -> bool {
         for event in events {
             match event {
                 Event::Text(text) => {
@@ -197,20 +211,20 @@ impl Answer {
                     }
                 }
                 Event::ToolCall(ToolEvent::Ended { .. }) if !self.reader.parallel_calls => {
-                    self.tell(event);
+                    self.emit(event);
                     self.finish(Reason::ToolCalls);
                     return true;
                 }
                 event => {
                     self.flush();
-                    self.tell(event);
+                    self.emit(event);
                 }
             }
         }
         false
     }
 
-    /// Says text that waited for the rest of a stop string that will not come.
+    /// Emits text that waited for the rest of a stop string that will not come.
     fn flush(&mut self) {
         let held = self.reader.stop.finish();
         self.push_text(held);
@@ -218,12 +232,12 @@ impl Answer {
 
     fn push_text(&mut self, text: String) {
         if !text.is_empty() {
-            self.tell(Event::Text(text));
+            self.emit(Event::Text(text));
         }
     }
 
     /// Adds an event to those that are ready, as more of the last one where that waits for more.
-    fn tell(&mut self, event: Event) {
+    fn emit(&mut self, event: Event) {
         if self.interval > 1
             && let Some(last) = self.ready.back_mut()
         {
@@ -251,7 +265,7 @@ impl Answer {
         self.steps = None;
         let Answer { completion_tokens, reasoning_tokens, .. } = *self;
         let rejected = self.reader.splitter.rejected();
-        self.tell(Event::Finished(Finished { reason, completion_tokens, reasoning_tokens, rejected }));
+        self.emit(Event::Finished(Finished { reason, completion_tokens, reasoning_tokens, rejected }));
     }
 }
 
@@ -277,7 +291,7 @@ impl Reader {
     }
 
     fn logprob(&self, drawn: &Drawn) -> Option<Logprob> {
-        drawn.logprobs.as_ref().map(|logprobs| logprobs::told(&self.tokenizer, drawn.id, logprobs))
+        drawn.logprobs.as_ref().map(|logprobs| logprobs::logprob(&self.tokenizer, drawn.id, logprobs))
     }
 }
 

@@ -4,7 +4,7 @@ use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 
 use super::*;
 use crate::chat::{
-    DIALECTS, Tool, ToolEvent,
+    Beginning, Dialect, Tool, ToolEvent,
     prompt::tokenizer::tests::{byte_level, load},
 };
 
@@ -12,11 +12,12 @@ use crate::chat::{
 fn answer_to(stop: &[&str], tools: &[Tool], parallel_calls: bool) -> (UnboundedSender<Step>, Answers) {
     let (sender, steps) = unbounded_channel();
     let stop: Vec<String> = stop.iter().map(|stop| (*stop).to_owned()).collect();
-    let dialect = DIALECTS.iter().find(|dialect| dialect.name == "hermes").unwrap();
+    let dialect = Dialect::named("hermes").unwrap();
+    let beginning = Beginning { tools, phase: Phase::Text, special_tokens: Default::default(), ids: 7 };
     let reader = Reader {
         tokenizer: Arc::new(load(byte_level("smollm"))),
         decoder: Decoder::default(),
-        splitter: Splitter::new(dialect, tools, Phase::Text, [], 7),
+        splitter: Splitter::new(dialect, beginning),
         stop: StopStrings::new(&stop),
         loops: Some(Loops::new()),
         parallel_calls,

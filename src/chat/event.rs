@@ -31,13 +31,16 @@ pub enum ToolEvent {
 /// How likely a token was by the model's own distribution, before penalties, bias, grammar and temperature.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Logprob {
+    /// The drawn token.
     pub token: TokenLogprob,
     /// The most likely tokens, most likely first.
     pub top: Vec<TokenLogprob>,
 }
 
+/// A token, and how likely it was.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TokenLogprob {
+    /// Its id.
     pub id: u32,
     /// The token's bytes, which need not be whole characters.
     pub bytes: Vec<u8>,
@@ -48,6 +51,7 @@ pub struct TokenLogprob {
 /// How an answer ended, and what it took.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finished {
+    /// Why it ended.
     pub reason: Reason,
     /// Tokens drawn, without the one that ends the answer; those of a stop string, of thoughts and of tool calls are
     /// counted.

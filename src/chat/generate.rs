@@ -5,8 +5,8 @@ use std::{borrow::Cow, sync::Arc};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 use super::{
-    Answers, DIALECTS, Decoder, Dialect, Error, Field, Message, Overrides, ParallelCalls, Part, Phase, Request, Role,
-    Splitter, Template, Thinking, Tokenizer,
+    Answers, Beginning, Decoder, Dialect, Error, Field, Message, Overrides, ParallelCalls, Part, Phase, Request, Role,
+    SpecialTokens, Splitter, Template, Thinking, Tokenizer,
     answer::{Answer, Reader},
     constraint::{
         contract::{self, Contract},
@@ -22,6 +22,8 @@ use crate::engine::{Handle, Job, Sampling, Step, SubmitError};
 /// A loaded model, ready to answer. Shared by all requests.
 pub struct Model {
     tokenizer: Arc<Tokenizer>,
+    /// By their names.
+    special_tokens: SpecialTokens,
     template: Option<Template>,
     dialect: &'static Dialect,
     defaults: Overrides,
@@ -56,10 +58,22 @@ impl Model {
     ) -> Model {
         let tokenizer = Arc::new(tokenizer);
         let grammars = Grammars::new(Arc::clone(&tokenizer), stop_tokens.clone());
-        let dialect = DIALECTS.last().expect("a table without the dialect auto is a bug");
+        let special_tokens = Arc::new(tokenizer.special_names().map(str::to_owned).collect());
+        let dialect = Dialect::auto();
         let breakers = sampling::Breakers::default();
         let thinking = Thinking::default();
-        Model { tokenizer, template, dialect, defaults, thinking, stop_tokens, grammars, breakers, engine }
+        Model {
+            tokenizer,
+            special_tokens,
+            template,
+            dialect,
+            defaults,
+            thinking,
+            stop_tokens,
+            grammars,
+            breakers,
+            engine,
+        }
     }
 
     /// Reads and writes answers in this dialect.
@@ -183,12 +197,16 @@ impl Model {
     }
 
     fn reader(&self, request: &Request, starts: Phase, index: usize) -> Reader {
-        let names = self.tokenizer.special_names().map(str::to_owned);
-        let ids = seed(sampling::random_seed(), index);
+        let beginning = Beginning {
+            tools: request.callable(),
+            phase: starts,
+            special_tokens: Arc::clone(&self.special_tokens),
+            ids: seed(sampling::random_seed(), index),
+        };
         Reader {
             tokenizer: Arc::clone(&self.tokenizer),
             decoder: Decoder::default(),
-            splitter: Splitter::new(self.dialect, request.callable(), starts, names, ids),
+            splitter: Splitter::new(self.dialect, beginning),
             stop: StopStrings::new(&request.stop),
             // Whoever asks for more than the model has to say gets it.
             loops: (!request.ignore_eos).then(Loops::new),

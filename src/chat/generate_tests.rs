@@ -194,7 +194,7 @@ fn hashing() -> Model {
     let template = "{% for message in messages %}{{ message.content }}{% endfor %}";
     let template = Template::new(template.to_owned(), None, None).unwrap();
     let mut model = Model::new(load(byte_level("smollm")), Some(template), Overrides::default(), vec![1], engine);
-    model.speak(DIALECTS.iter().find(|dialect| dialect.name == "hermes").unwrap());
+    model.speak(Dialect::named("hermes").unwrap());
     model
 }
 
@@ -312,7 +312,7 @@ fn check_called(dialect: &Dialect, (text, calls, reason): Said, parallel: bool) 
 #[test]
 fn every_dialect_makes_the_call_it_must() {
     let mut model = hashing();
-    for dialect in DIALECTS {
+    for &dialect in crate::chat::DIALECTS.iter() {
         model.speak(dialect);
         for (content, parallel) in [("a", false), ("b", true), ("c", false)] {
             let thinking = Thinking { enabled: Some(false), ..Thinking::default() };
@@ -326,7 +326,7 @@ fn every_dialect_makes_the_call_it_must() {
 /// The same after a thought, which is cut at its budget; and an answer of a format, after a thought and without one.
 #[test]
 fn every_dialect_thinks_and_then_keeps_its_word() {
-    for dialect in DIALECTS {
+    for &dialect in crate::chat::DIALECTS.iter() {
         let Some(tags) = dialect.reasoning.as_ref().filter(|tags| !tags.close.is_empty()) else { continue };
         let mut model = hashing();
         let template = format!("{{# {} #}}{{{{ messages[0].content }}}}", tags.open[0]);
@@ -354,7 +354,7 @@ fn a_thought_of_harmony_leads_to_either() {
     let mut model = hashing();
     let template = "{# <|channel|>analysis<|message|> #}{{ messages[0].content }}<|start|>assistant";
     model.template = Some(Template::new(template.to_owned(), None, None).unwrap());
-    model.speak(DIALECTS.iter().find(|dialect| dialect.name == "harmony").unwrap());
+    model.speak(Dialect::named("harmony").unwrap());
     let check = |request: &Request, said: &str, expected: bool| {
         let prompt = model.prompt(request).unwrap();
         let mut guide = contract::of(request, &prompt, &model).unwrap().guide(&model).unwrap().unwrap();

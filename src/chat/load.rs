@@ -2,7 +2,8 @@
 
 use super::{
     Model, Overrides, Template, Tokenizer,
-    dialect::{Choice, Names, choose},
+    dialect::{Names, choose},
+    output::unknown_marks,
 };
 use crate::checkpoint::{self, Checkpoint};
 use crate::engine::{Handle, Job};
@@ -33,7 +34,8 @@ impl Model {
         let templates = checkpoint.templates()?;
         let text = templates.as_ref().map_or("", |found| found.tool_use.as_deref().unwrap_or(&found.default));
         let model_type = checkpoint.config()["model_type"].as_str().unwrap_or_default();
-        let Choice { dialect, warnings } = choose(model_type, text, names).map_err(LoadError::Dialect)?;
+        let dialect = choose(model_type, text, names).map_err(LoadError::Dialect)?;
+        let warnings = unknown_marks::warnings(dialect, text);
         let template = match templates {
             Some(found) => Some(Template::open(found, checkpoint.special_tokens(), &tokenizer.control_tokens())?),
             None => None,

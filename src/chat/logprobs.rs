@@ -1,9 +1,9 @@
-//! What a request is told of how likely its tokens were.
+//! How likely an answer's tokens were, for requests that ask.
 
 use super::{Error, Field, Logprob, TokenLogprob, Tokenizer};
 use crate::engine::{Logprobs, MOST_TOP};
 
-/// Refuses to tell of more tokens than the engine does.
+/// Refuses to report more tokens than the engine does.
 pub(super) fn check(top: Option<usize>) -> Result<Option<usize>, Error> {
     match top {
         Some(top) if top > MOST_TOP => {
@@ -16,7 +16,7 @@ pub(super) fn check(top: Option<usize>) -> Result<Option<usize>, Error> {
 }
 
 /// The engine's numbers with the tokens' bytes. Those of special tokens are their names.
-pub(super) fn told(tokenizer: &Tokenizer, id: u32, logprobs: &Logprobs) -> Logprob {
+pub(super) fn logprob(tokenizer: &Tokenizer, id: u32, logprobs: &Logprobs) -> Logprob {
     let one = |id: u32, logprob: f32| TokenLogprob { id, bytes: tokenizer.spelling(id).into_owned(), logprob };
     let top = logprobs.top.iter().map(|&(id, logprob)| one(id, logprob)).collect();
     Logprob { token: one(id, logprobs.drawn), top }
@@ -28,12 +28,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tokens_are_told_by_their_bytes() {
+    fn tokens_are_reported_by_their_bytes() {
         let tokenizer = load(byte_level("smollm"));
         let logprobs = Logprobs { drawn: -0.5, top: vec![(1, -0.1), (3 + 0xc3, -0.5), (9999, f32::NEG_INFINITY)] };
-        let told = told(&tokenizer, 3 + 0xc3, &logprobs);
-        assert_eq!((told.token.bytes, told.token.logprob), (vec![0xc3], -0.5));
-        let top: Vec<(u32, &[u8])> = told.top.iter().map(|token| (token.id, token.bytes.as_slice())).collect();
+        let logprob = logprob(&tokenizer, 3 + 0xc3, &logprobs);
+        assert_eq!((logprob.token.bytes, logprob.token.logprob), (vec![0xc3], -0.5));
+        let top: Vec<(u32, &[u8])> = logprob.top.iter().map(|token| (token.id, token.bytes.as_slice())).collect();
         assert_eq!(top, [(1, &b"<|e|>"[..]), (3 + 0xc3, &[0xc3]), (9999, b"")]);
     }
 

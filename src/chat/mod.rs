@@ -21,13 +21,15 @@ mod sampling;
 mod schema;
 
 pub use answer::Answers;
-pub use dialect::{DIALECTS, Dialect, Names, Tags, Turns};
+pub use dialect::{DIALECTS, Dialect, FORMATS, Names, ReasoningTags, ToolFormat, Turns};
 pub use embedding::{EmbeddingRequest, Embeddings, Input};
 pub use error::{Error, Field};
 pub use event::{Event, Finished, Logprob, Phase, Reason, TokenLogprob, ToolEvent};
 pub use generate::{Model, Prompt};
 pub use load::LoadError;
 pub use output::splitter::{Piece, Splitter};
+pub use output::tools::render_turn;
+pub use output::{Beginning, SpecialTokens};
 pub use prompt::template::{Rendered, Template, ThinkingControl};
 pub use prompt::tokenizer::{ControlToken, Decoder, Tokenizer};
 pub use request::{

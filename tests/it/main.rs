@@ -6,6 +6,7 @@
 mod accuracy;
 mod bench;
 mod commands;
+mod dialects;
 mod guided;
 mod hub;
 mod layers;

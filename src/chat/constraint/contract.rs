@@ -6,7 +6,7 @@ use serde_json::json;
 use super::grammar::{self, AnswerGuide, Grammar, Thinking};
 use crate::chat::{
     Error, Field, Format, Model, ParallelCalls, Phase, Prompt, Request, Tool, ToolChoice,
-    dialect::Turns,
+    dialect::{ToolFormat, Turns},
     output::tools::{self, Rules},
 };
 use crate::engine::Guide;
@@ -146,11 +146,11 @@ fn free_or_calls(tools: &[Tool], request: &Request, model: &Model) -> Result<Str
 ///
 /// # Errors
 /// A schema that JSON's grammar cannot hold to, or the format's notation.
-fn each_call(tools: &[Tool], format: &tools::Format, rules: &mut Rules, model: &Model) -> Result<Vec<String>, Error> {
+fn each_call(tools: &[Tool], format: &ToolFormat, rules: &mut Rules, model: &Model) -> Result<Vec<String>, Error> {
     let call = |tool: &Tool| {
         let tool = &with_object(tool)?;
         model.grammars().compile(&Format::JsonSchema(tool.parameters.clone())).map_err(|error| of_tool(error, tool))?;
-        let call = (format.grammar)(rules, tool);
+        let call = tools::grammar(format, rules, tool);
         match rules.refused() {
             Some(why) => {
                 let error = Error::Request { field: Field::Tools, message: why.to_owned() };
@@ -180,7 +180,7 @@ fn with_object(tool: &Tool) -> Result<Tool, Error> {
     Ok(tool)
 }
 
-fn format(model: &Model) -> Result<&'static tools::Format, Error> {
+fn format(model: &Model) -> Result<&'static ToolFormat, Error> {
     let none = || {
         let message = format!("the model's dialect ({}) has no way to call tools", model.dialect().name);
         Error::Request { field: Field::Tools, message }

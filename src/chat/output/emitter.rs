@@ -1,13 +1,17 @@
-//! Where a parser says what it has found out: text, thoughts and calls, without the white space between them that
+//! The events of an answer as parsers find them: text, thoughts and calls, without the white space between them that
 //! belongs to the markup.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use super::nesting::Nesting;
 use crate::chat::{Event, Phase, ToolEvent, dialect::CallIds};
 
-/// The events found so far. Clones say into the same list.
-#[derive(Debug, Clone)]
-pub struct Output(Arc<Mutex<State>>);
+/// Names of undeclared tools that are reported of one answer.
+const REJECTED: usize = 8;
+
+/// The events found so far.
+#[derive(Debug)]
+pub struct Output(Mutex<State>);
 
 #[derive(Debug)]
 struct State {
@@ -15,19 +19,27 @@ struct State {
     phase: Phase,
     /// White space that is text if text follows, and markup if a call or a thought does.
     spaces: String,
-    /// Whether a mark that says nothing stands in `spaces`.
+    /// Whether a mark that is left out stands in `spaces`.
     dropped: bool,
     /// Whether white space that comes now only sets the next words off from a thought or a call.
     set_off: bool,
-    /// Whether anything was said since the phase began that is not white space.
-    said: bool,
+    /// Whether the phase has text that is not white space.
+    begun: bool,
     /// Whether a call has interrupted the text: white space around it is text if more text follows.
     interrupted: bool,
-    /// Whether text was said at all.
+    /// Whether the answer has text at all.
     answered: bool,
     line: Line,
+    /// How many calls have begun.
     calls: usize,
-    open_call: bool,
+    /// The arguments of the call that has begun and not ended.
+    open_call: Option<Nesting>,
+    /// The undeclared tools that were called.
+    rejected: Vec<String>,
+    /// No other call is looked for.
+    calls_are_over: bool,
+    /// What comes now is text, whatever it looks like.
+    forbids_calls: bool,
     /// Hashed with a call's number, this makes its id.
     ids: u64,
     call_ids: CallIds,
@@ -44,7 +56,7 @@ struct Line {
 }
 
 impl Output {
-    /// Nothing said yet. `ids` should be random.
+    /// No events yet. `ids` should be random.
     pub fn new(phase: Phase, ids: u64, call_ids: CallIds) -> Output {
         let state = State {
             events: Vec::new(),
@@ -52,16 +64,19 @@ impl Output {
             spaces: String::new(),
             dropped: false,
             set_off: phase == Phase::Reasoning,
-            said: false,
+            begun: false,
             interrupted: false,
             answered: false,
             line: Line::default(),
             calls: 0,
-            open_call: false,
+            open_call: None,
+            rejected: Vec::new(),
+            calls_are_over: false,
+            forbids_calls: false,
             ids,
             call_ids,
         };
-        Output(Arc::new(Mutex::new(state)))
+        Output(Mutex::new(state))
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -76,35 +91,39 @@ impl Output {
     /// What the answer is in the middle of.
     pub fn phase(&self) -> Phase {
         let state = self.lock();
-        if state.open_call { Phase::ToolCall } else { state.phase }
+        if state.open_call.is_some() { Phase::ToolCall } else { state.phase }
     }
 
     /// A thought or an answer begins.
     pub fn enter(&self, phase: Phase) {
         let mut state = self.lock();
         state.phase = phase;
-        (state.set_off, state.said, state.interrupted) = (true, false, false);
+        state.set_off = true;
+        state.begun = false;
+        state.interrupted = false;
         state.spaces.clear();
         state.line = Line::default();
     }
 
     /// More of the phase's own text. White space at its beginning is markup; at its end it waits for what follows.
-    pub fn say(&self, text: &str) {
+    pub fn emit(&self, text: &str) {
         let mut state = self.lock();
-        let text = if state.said || !state.set_off { text } else { text.trim_start() };
+        let text = if state.begun || !state.set_off { text } else { text.trim_start() };
         if text.is_empty() {
             return;
         }
         let certain = text.trim_end().len();
         if certain > 0 {
             let held = std::mem::take(&mut state.spaces);
-            state.emit(held + &text[..certain]);
-            (state.said, state.dropped, state.interrupted) = (true, false, false);
+            state.push(held + &text[..certain]);
+            state.begun = true;
+            state.dropped = false;
+            state.interrupted = false;
         }
         state.spaces.push_str(&text[certain..]);
     }
 
-    /// A mark that says nothing: white space around it is text only if more text follows.
+    /// A mark that is left out: white space around it is text only if more text follows.
     pub fn drop_mark(&self) {
         self.lock().dropped = true;
     }
@@ -126,53 +145,95 @@ impl Output {
         state.spaces.is_empty() && state.line.last == Some('`')
     }
 
-    /// Whether this phase has said anything.
-    pub fn has_said(&self) -> bool {
-        self.lock().said
+    /// Whether this phase has any text.
+    pub fn has_text(&self) -> bool {
+        self.lock().begun
     }
 
     /// The end: white space that waited is text after all, unless it belongs to a call or another mark.
     pub fn finish(&self) {
         let mut state = self.lock();
         let held = std::mem::take(&mut state.spaces);
-        let text = state.phase == Phase::Text && (state.said || !state.set_off) && !state.dropped && !state.interrupted;
+        let text =
+            state.phase == Phase::Text && (state.begun || !state.set_off) && !state.dropped && !state.interrupted;
         if text && !held.is_empty() {
-            state.emit(held);
+            state.push(held);
         }
     }
 
     /// A call begins. Of the white space on both sides of calls between two texts, the first there is is text.
-    pub(in crate::chat) fn begin_call(&self, name: &str, id: Option<String>) {
+    pub fn begin_call(&self, name: &str, id: Option<String>) {
         let mut state = self.lock();
-        state.interrupted |= state.phase == Phase::Text && state.said;
+        state.interrupted |= state.phase == Phase::Text && state.begun;
         if !state.interrupted {
             state.spaces.clear();
         }
-        (state.set_off, state.said) = (!state.interrupted || !state.spaces.is_empty(), false);
-        let (index, ids, call_ids) = (state.calls, state.ids, state.call_ids);
-        let id = id.filter(|id| call_ids.allow(id)).unwrap_or_else(|| call_id(ids, index, call_ids));
+        state.set_off = !state.interrupted || !state.spaces.is_empty();
+        state.begun = false;
+        let index = state.calls;
+        let given = id.filter(|id| state.call_ids.allow(id));
+        let id = given.unwrap_or_else(|| call_id(state.ids, index, state.call_ids));
         state.calls += 1;
-        state.open_call = true;
+        state.open_call = Some(Nesting::default());
         state.events.push(Event::ToolCall(ToolEvent::Begun { index, id, name: name.to_owned() }));
     }
 
-    pub(in crate::chat) fn arguments(&self, piece: &str) {
+    /// More of the open call's arguments.
+    pub fn arguments(&self, piece: &str) {
+        self.lock().arguments(piece);
+    }
+
+    /// The open call is complete.
+    pub fn end_call(&self) {
+        self.lock().end_call();
+    }
+
+    /// Ends a call that is broken off in the middle of a text that goes on: its JSON is closed behind what was good.
+    pub fn close_broken(&self) {
         let mut state = self.lock();
-        let index = state.calls - 1;
-        match state.events.last_mut() {
-            Some(Event::ToolCall(ToolEvent::Arguments { index: last, fragment })) if *last == index => {
-                fragment.push_str(piece);
-            }
-            _ if piece.is_empty() => {}
-            _ => state.events.push(Event::ToolCall(ToolEvent::Arguments { index, fragment: piece.to_owned() })),
+        if let Some(nesting) = &state.open_call {
+            let closing = nesting.closing();
+            state.arguments(&closing);
+            state.end_call();
         }
     }
 
-    pub(in crate::chat) fn end_call(&self) {
-        let mut state = self.lock();
-        let index = state.calls - 1;
-        state.open_call = false;
-        state.events.push(Event::ToolCall(ToolEvent::Ended { index }));
+    /// Whether a call has begun and not ended.
+    pub fn is_call_open(&self) -> bool {
+        self.lock().open_call.is_some()
+    }
+
+    /// A tool was called that nobody declared.
+    pub fn reject(&self, name: &str) {
+        let rejected = &mut self.lock().rejected;
+        if rejected.len() < REJECTED && !name.is_empty() && !rejected.iter().any(|own| own == name) {
+            rejected.push(name.to_owned());
+        }
+    }
+
+    /// The undeclared tools that were called.
+    pub fn rejected(&self) -> Vec<String> {
+        self.lock().rejected.clone()
+    }
+
+    /// No other call is looked for.
+    pub fn end_calls(&self) {
+        self.lock().calls_are_over = true;
+    }
+
+    /// Whether no other call is looked for.
+    pub fn calls_are_over(&self) -> bool {
+        self.lock().calls_are_over
+    }
+
+    /// Says whether what comes now is text, whatever it looks like.
+    pub fn forbid_calls(&self, forbids: bool) {
+        self.lock().forbids_calls = forbids;
+    }
+
+    /// Whether what comes now is text, whatever it looks like.
+    pub fn forbids_calls(&self) -> bool {
+        self.lock().forbids_calls
     }
 
     /// How many calls have begun.
@@ -182,7 +243,26 @@ impl Output {
 }
 
 impl State {
-    fn emit(&mut self, text: String) {
+    fn arguments(&mut self, piece: &str) {
+        if let Some(nesting) = &mut self.open_call {
+            nesting.read(piece);
+        }
+        let index = self.calls - 1;
+        match self.events.last_mut() {
+            Some(Event::ToolCall(ToolEvent::Arguments { index: last, fragment })) if *last == index => {
+                fragment.push_str(piece);
+            }
+            _ if piece.is_empty() => {}
+            _ => self.events.push(Event::ToolCall(ToolEvent::Arguments { index, fragment: piece.to_owned() })),
+        }
+    }
+
+    fn end_call(&mut self) {
+        self.open_call = None;
+        self.events.push(Event::ToolCall(ToolEvent::Ended { index: self.calls - 1 }));
+    }
+
+    fn push(&mut self, text: String) {
         self.line.push(&text);
         match self.phase {
             Phase::Reasoning => match self.events.last_mut() {

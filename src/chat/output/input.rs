@@ -10,9 +10,12 @@ use std::{
     task::Poll,
 };
 
-/// The text, and how far it has been read. Clones read the same text.
-#[derive(Debug, Clone)]
-pub struct Input(Arc<Mutex<Text>>);
+/// The names of a model's special tokens, made once a model.
+pub type SpecialTokens = Arc<BTreeSet<String>>;
+
+/// The text, and how far it has been read.
+#[derive(Debug)]
+pub struct Input(Mutex<Text>);
 
 #[derive(Debug, Default)]
 struct Text {
@@ -27,7 +30,7 @@ struct Text {
     /// Where special tokens stand in the whole, and how long they are.
     specials: VecDeque<(usize, usize)>,
     /// Marks that the model writes as special tokens: the same characters as plain text are no marks.
-    special_marks: BTreeSet<String>,
+    special_tokens: SpecialTokens,
     ended: bool,
     /// The model itself ended its answer.
     complete: bool,
@@ -38,14 +41,14 @@ struct Text {
 }
 
 impl Input {
-    /// No text yet. `special_marks` are the names of the model's special tokens.
-    pub fn new(special_marks: impl IntoIterator<Item = String>) -> Input {
-        Input(Arc::new(Mutex::new(Text { special_marks: special_marks.into_iter().collect(), ..Text::default() })))
+    /// No text yet.
+    pub fn new(special_tokens: SpecialTokens) -> Input {
+        Input(Mutex::new(Text { special_tokens, ..Text::default() }))
     }
 
     /// A text that is all there.
     pub fn whole(text: &str) -> Input {
-        let input = Input::new([]);
+        let input = Input::new(SpecialTokens::default());
         input.push(text);
         input.end_with(&[]);
         input
@@ -55,6 +58,7 @@ impl Input {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// More text.
     pub fn push(&self, text: &str) {
         let mut shared = self.lock();
         shared.let_go();
@@ -73,7 +77,9 @@ impl Input {
     /// There will be no more, as the model ended its answer with one of these special tokens.
     pub fn end_with(&self, tokens: &'static [&'static str]) {
         let mut shared = self.lock();
-        (shared.ended, shared.complete, shared.ended_by) = (true, true, tokens);
+        shared.ended = true;
+        shared.complete = true;
+        shared.ended_by = tokens;
     }
 
     /// There will be no more.
@@ -116,6 +122,7 @@ impl Input {
         shared.met_end = false;
     }
 
+    /// What has been read need not stay any more.
     pub fn unpin(&self) {
         self.lock().pinned = None;
     }
@@ -168,17 +175,18 @@ impl Input {
         self.skip_while(char::is_whitespace).await;
     }
 
+    /// Takes characters as long as they hold.
     pub async fn skip_while(&self, holds: impl Fn(char) -> bool) {
         self.take_while(holds, |_| {}).await;
     }
 
-    /// Takes characters as long as they hold, and says them piece by piece.
-    pub async fn take_while(&self, holds: impl Fn(char) -> bool, mut say: impl FnMut(&str)) {
+    /// Takes characters as long as they hold, and emits them piece by piece.
+    pub async fn take_while(&self, holds: impl Fn(char) -> bool, mut emit: impl FnMut(&str)) {
         self.wait(|shared| {
             let rest = shared.rest();
             let end = rest.find(|char| !holds(char));
             let length = end.unwrap_or(rest.len());
-            say(&rest[..length]);
+            emit(&rest[..length]);
             shared.at += length;
             (end.is_some() || shared.is_all()).then_some(())
         })
@@ -202,22 +210,22 @@ impl Input {
         Some(word).filter(|word| !word.is_empty())
     }
 
-    /// Takes the text before the first of these marks, and the mark. Says the text piece by piece and holds back only
+    /// Takes the text before the first of these marks, and the mark. Emits the text piece by piece and holds back only
     /// what may become a mark. Of marks that begin at the same place the longest counts. Returns the mark's index, or
-    /// `None` where the text ended without one. Special tokens that are no mark are not said.
-    pub async fn until(&self, marks: &[&str], say: impl FnMut(&str)) -> Option<usize> {
-        self.scan(marks, true, say).await
+    /// `None` where the text ended without one. Special tokens that are no mark are left out.
+    pub async fn until(&self, marks: &[&str], emit: impl FnMut(&str)) -> Option<usize> {
+        self.scan(marks, true, emit).await
     }
 
-    /// As [`Input::until`], but where the text ends without a mark, its end that may have become one is not said.
-    pub async fn until_mark(&self, marks: &[&str], say: impl FnMut(&str)) -> Option<usize> {
-        self.scan(marks, false, say).await
+    /// As [`Input::until`], but where the text ends without a mark, its end that may have become one is left out.
+    pub async fn until_mark(&self, marks: &[&str], emit: impl FnMut(&str)) -> Option<usize> {
+        self.scan(marks, false, emit).await
     }
 
-    async fn scan(&self, marks: &[&str], to_the_end: bool, mut say: impl FnMut(&str)) -> Option<usize> {
+    async fn scan(&self, marks: &[&str], to_the_end: bool, mut emit: impl FnMut(&str)) -> Option<usize> {
         self.wait(|shared| {
             let (length, found) = shared.find(marks);
-            shared.say(length, &mut say);
+            shared.emit(length, &mut emit);
             match found {
                 Found::Mark(index) => {
                     shared.at += marks[index].len();
@@ -225,16 +233,16 @@ impl Input {
                 }
                 Found::Undecided if shared.ended && marks.iter().any(|mark| shared.ended_by.contains(mark)) => {
                     let left = shared.rest().len();
-                    shared.say(left, &mut say);
+                    shared.emit(left, &mut emit);
                     // Once: whoever goes on reading comes to the end itself.
                     let ended_by = std::mem::take(&mut shared.ended_by);
                     Some(marks.iter().position(|mark| ended_by.contains(mark)))
                 }
                 Found::Undecided if shared.is_all() => {
                     let left = shared.rest().len();
-                    shared.say(left, &mut |text| {
+                    shared.emit(left, &mut |text| {
                         if to_the_end {
-                            say(text)
+                            emit(text)
                         }
                     });
                     Some(None)
@@ -326,7 +334,7 @@ impl Text {
 
     /// Whether a mark found at `at` is one: a special token where the model has it as one.
     fn counts(&self, at: usize, mark: &str) -> bool {
-        !self.special_marks.contains(mark) || self.specials.iter().any(|&(start, _)| start == at)
+        !self.special_tokens.contains(mark) || self.specials.iter().any(|&(start, _)| start == at)
     }
 
     /// How much text stands before the first mark or before what may become one, and which.
@@ -350,18 +358,18 @@ impl Text {
         }
     }
 
-    /// Takes `length` bytes and says them, without special tokens.
-    fn say(&mut self, length: usize, say: &mut impl FnMut(&str)) {
+    /// Takes `length` bytes and emits them, without special tokens.
+    fn emit(&mut self, length: usize, emit: &mut impl FnMut(&str)) {
         let (start, end) = (self.at, self.at + length);
         let mut from = start;
         for &(at, size) in self.specials.iter().filter(|&&(at, size)| at + size > start && at < end) {
             if at > from {
-                say(&self.text[from - self.base..at - self.base]);
+                emit(&self.text[from - self.base..at - self.base]);
             }
             from = from.max((at + size).min(end));
         }
         if from < end {
-            say(&self.text[from - self.base..end - self.base]);
+            emit(&self.text[from - self.base..end - self.base]);
         }
         self.at = end;
     }
@@ -381,16 +389,16 @@ mod tests {
     use super::super::json::now;
     use super::*;
 
-    /// What is left of a special token behind a mark within its name is not said, also where the beginning was let go.
+    /// What is left of a special token behind a mark within its name is left out, also where the beginning was let go.
     #[test]
     fn a_special_token_that_was_read_in_part_stays_one() {
-        let input = Input::new([]);
-        let mut said = String::new();
+        let input = Input::new(SpecialTokens::default());
+        let mut emitted = String::new();
         input.push("a");
         input.push_special("long<m>y");
-        assert_eq!(now(input.until(&["<m>"], |text| said.push_str(text))), Some(0));
+        assert_eq!(now(input.until(&["<m>"], |text| emitted.push_str(text))), Some(0));
         input.push("b!");
-        assert_eq!(now(input.until(&["!"], |text| said.push_str(text))), Some(0));
-        assert_eq!(said, "ab");
+        assert_eq!(now(input.until(&["!"], |text| emitted.push_str(text))), Some(0));
+        assert_eq!(emitted, "ab");
     }
 }

@@ -104,7 +104,9 @@ pub async fn copy(input: &Input, shape: &Shape, sink: &mut dyn Sink) -> Result<(
 
 /// Writes what leads a value when the value begins.
 pub struct Led<'a> {
+    /// What stands before the value; empty once it is written.
     pub lead: &'a str,
+    /// Where both go.
     pub sink: &'a mut dyn Sink,
 }
 

@@ -19,6 +19,7 @@ pub(in crate::chat) struct Loops {
 }
 
 impl Loops {
+    /// Before the first token.
     pub(in crate::chat) fn new() -> Loops {
         Loops { last: VecDeque::with_capacity(PERIOD + 1), runs: vec![0; PERIOD] }
     }

@@ -4,6 +4,12 @@ pub(in crate::chat) mod emitter;
 pub(in crate::chat) mod input;
 pub(in crate::chat) mod json;
 pub(in crate::chat) mod loops;
+mod nesting;
+mod reading;
 pub(in crate::chat) mod splitter;
 pub(in crate::chat) mod stop;
 pub(in crate::chat) mod tools;
+pub(in crate::chat) mod unknown_marks;
+
+pub use input::SpecialTokens;
+pub use reading::Beginning;

@@ -1,24 +1,21 @@
 //! Tells thoughts, text and calls apart in an answer as it comes. Streamed or not, it is the same function over the
 //! same text.
 
-use std::{future::Future, pin::Pin, task};
+use std::{future::Future, pin::Pin, sync::Arc, task};
 
 use super::{
-    emitter::Output,
-    input::Input,
-    tools::{Calls, Format, Region},
+    reading::{Beginning, Reading},
+    tools::{self, Region},
 };
 use crate::chat::{
-    Event, Phase, Tool,
-    dialect::{Dialect, Tags},
+    Event, Phase,
+    dialect::{Dialect, Program, ReasoningTags, ToolFormat},
 };
 
 mod actions;
 mod channels;
 mod messages;
-pub mod recipients;
-
-pub use messages::{Kind, Messages};
+mod recipients;
 
 /// Bytes at the end of a cut answer that may be nothing but the markup that closes a call.
 const CLOSING: usize = 96;
@@ -26,6 +23,7 @@ const CLOSING: usize = 96;
 /// A piece of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Piece<'a> {
+    /// Plain text.
     Text(&'a str),
     /// A special token, by its name.
     Special(&'a str),
@@ -33,102 +31,69 @@ pub enum Piece<'a> {
 
 /// Reads one answer.
 pub struct Splitter {
-    input: Input,
-    output: Output,
-    calls: Calls,
-    program: Option<Program>,
-    stop_tokens: &'static [&'static str],
+    reading: Arc<Reading>,
+    /// `None` once it has come to its end.
+    program: Option<Running>,
 }
 
-/// How a dialect's answers are read.
-pub type Program = Pin<Box<dyn Future<Output = ()> + Send>>;
-
-/// An answer that is being read: what programs work on.
-#[derive(Clone)]
-pub struct Answer {
-    pub input: Input,
-    pub output: Output,
-    pub calls: Calls,
-    pub dialect: &'static Dialect,
-    style: &'static Style,
-}
-
-/// What a family's answers have beside marks around thoughts and calls.
-#[derive(Debug)]
-pub struct Style {
-    /// Markup that says nothing.
-    pub drops: &'static [&'static str],
-    /// Marks that end a passage of an answer that consists of several.
-    pub ends: &'static [&'static str],
-}
-
-static PLAIN: Style = Style { drops: &[], ends: &[] };
+/// A program that reads an answer.
+type Running = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 impl Splitter {
-    /// `special_marks` are the names of the model's special tokens; `starts` is what the prompt's end has begun
-    /// already; `ids` should be random.
-    pub fn new(
-        dialect: &'static Dialect,
-        tools: &[Tool],
-        starts: Phase,
-        special_marks: impl IntoIterator<Item = String>,
-        ids: u64,
-    ) -> Splitter {
-        let (input, output) = (Input::new(special_marks), Output::new(starts, ids, dialect.call_ids));
-        let calls = Calls::new(tools, output.clone());
-        let answer =
-            Answer { input: input.clone(), output: output.clone(), calls: calls.clone(), dialect, style: &PLAIN };
-        let program = (dialect.program)(answer);
-        Splitter { input, output, calls, program: Some(program), stop_tokens: dialect.stop_tokens }
+    /// For an answer in this dialect.
+    pub fn new(dialect: &'static Dialect, beginning: Beginning<'_>) -> Splitter {
+        let reading = Arc::new(Reading::new(dialect, beginning));
+        let program = Some(program(Arc::clone(&reading)));
+        Splitter { reading, program }
     }
 
     /// The events that this piece makes certain.
     pub fn push(&mut self, piece: Piece<'_>) -> Vec<Event> {
         match piece {
-            Piece::Text(text) => self.input.push(text),
-            Piece::Special(name) => self.input.push_special(name),
+            Piece::Text(text) => self.reading.input.push(text),
+            Piece::Special(name) => self.reading.input.push_special(name),
         }
         self.run();
-        self.output.take()
+        self.reading.output.take()
     }
 
     /// The answer was cut, or its end says nothing.
     pub fn finish(&mut self) -> Vec<Event> {
-        self.input.end();
+        self.reading.input.end();
         self.rest()
     }
 
     /// The model itself ended the answer, with one of its dialect's stop tokens, which was not pushed.
     pub fn complete(&mut self) -> Vec<Event> {
-        self.input.end_with(self.stop_tokens);
+        self.reading.input.end_with(self.reading.dialect.stop_tokens);
         self.rest()
     }
 
     fn rest(&mut self) -> Vec<Event> {
         self.run();
-        self.output.finish();
-        self.output.take()
+        self.reading.output.finish();
+        self.reading.output.take()
     }
 
     /// What the answer is in the middle of.
     pub fn phase(&self) -> Phase {
-        self.output.phase()
+        self.reading.output.phase()
     }
 
     /// Bytes held back at the moment.
     #[cfg(test)]
-    pub(in crate::chat) fn held(&self) -> usize {
-        self.input.held()
+    pub(super) fn held(&self) -> usize {
+        self.reading.input.held()
     }
 
     /// How many calls have begun.
     pub fn calls(&self) -> usize {
-        self.output.calls()
+        self.reading.output.calls()
     }
 
     /// The tools that were called and that nobody declared.
     pub fn rejected(&self) -> Vec<String> {
-        self.calls.rejected()
+        self.reading.output.rejected()
     }
 
     fn run(&mut self) {
@@ -139,7 +104,7 @@ impl Splitter {
             self.program = None;
         }
         if self.program.is_none() {
-            self.input.discard();
+            self.reading.input.discard();
         }
     }
 }
@@ -148,6 +113,19 @@ impl std::fmt::Debug for Splitter {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Splitter").field("phase", &self.phase()).finish_non_exhaustive()
     }
+}
+
+/// The program of the answer's dialect.
+fn program(reading: Arc<Reading>) -> Running {
+    Box::pin(async move {
+        match &reading.dialect.program {
+            Program::Marks => reading.by_marks().await,
+            Program::Channels => reading.by_channels().await,
+            Program::Messages(messages) => reading.by_messages(messages).await,
+            Program::Recipients(recipients) => reading.by_recipients(recipients).await,
+            Program::Actions => reading.by_actions().await,
+        }
+    })
 }
 
 /// What a mark in an answer may mean.
@@ -171,27 +149,27 @@ enum Ended {
     Passage,
 }
 
-impl Answer {
-    /// The program of dialects that set thoughts and calls off by marks.
-    pub fn by_marks(self) -> Program {
-        Box::pin(async move {
-            let ended = match self.output.phase() {
-                Phase::Reasoning => self.thought().await,
-                _ => Ended::Thought,
-            };
-            self.bare_call().await;
-            self.text(ended).await;
-        })
+impl Reading {
+    /// Reads an answer that sets thoughts and calls off by marks.
+    async fn by_marks(self: &Arc<Reading>) {
+        let ended = match self.output.phase() {
+            Phase::Reasoning => self.thought().await,
+            _ => Ended::Thought,
+        };
+        self.bare_call().await;
+        self.text(ended).await;
     }
 
-    /// The same answer, with what this style adds.
-    pub fn styled(mut self, style: &'static Style) -> Answer {
-        self.style = style;
-        self
+    /// Marks that end a passage of an answer that consists of several.
+    fn ends(&self) -> &'static [&'static str] {
+        match &self.dialect.program {
+            Program::Messages(messages) => messages.ends,
+            _ => &[],
+        }
     }
 
     /// One passage, which is a thought or text as this phase says, to the mark that ends it.
-    pub(in crate::chat) async fn passage(&self, phase: Phase) {
+    async fn passage(self: &Arc<Reading>, phase: Phase) {
         let mut ended = Ended::Thought;
         loop {
             self.output.enter(phase);
@@ -201,7 +179,7 @@ impl Answer {
             match ended {
                 Ended::Passage => return,
                 // The passage is a thought to its end.
-                Ended::Call if !self.style.ends.is_empty() => {}
+                Ended::Call if !self.ends().is_empty() => {}
                 _ => return self.text(ended).await,
             }
         }
@@ -209,17 +187,17 @@ impl Answer {
 
     /// The answer's text, and the calls and thoughts in it, to its end or the passage's. `thought` is what ended the
     /// thought before it.
-    async fn text(&self, thought: Ended) {
+    async fn text(self: &Arc<Reading>, thought: Ended) {
         let marks = self.marks(Phase::Text);
         let texts: Vec<&str> = marks.iter().map(|(text, _)| *text).collect();
-        // Whether nothing but space was said since a mark that is code: then the next mark is as well.
+        // Whether there was nothing but space since a mark that is code: then the next mark is as well.
         let mut quoted = false;
         let mut unclosed = thought == Ended::Call;
-        let say = |text: &str, quoted: &mut bool| {
+        let emit = |text: &str, quoted: &mut bool| {
             *quoted &= text.trim().is_empty();
-            self.output.say(text);
+            self.output.emit(text);
         };
-        while let Some(found) = self.input.until(&texts, |text| say(text, &mut quoted)).await {
+        while let Some(found) = self.input.until(&texts, |text| emit(text, &mut quoted)).await {
             let text = texts[found];
             match marks[found].1 {
                 // Only an answer that has not begun can still turn into a thought.
@@ -239,14 +217,14 @@ impl Answer {
                 Mark::CloseThought if self.output.is_blank() || self.thinks_again() => self.output.enter(Phase::Text),
                 Mark::Dropped => self.output.drop_mark(),
                 Mark::End => return,
-                Mark::OpenThought | Mark::CloseThought => self.output.say(text),
+                Mark::OpenThought | Mark::CloseThought => self.output.emit(text),
                 Mark::Call if quoted || self.output.in_code() => {
                     quoted = true;
-                    self.output.say(text);
+                    self.output.emit(text);
                 }
                 Mark::Call => {
                     if !self.call(text).await {
-                        self.output.say(text);
+                        self.output.emit(text);
                     }
                 }
             }
@@ -254,15 +232,15 @@ impl Answer {
     }
 
     /// A thought, to the end of its mark.
-    async fn thought(&self) -> Ended {
+    async fn thought(self: &Arc<Reading>) -> Ended {
         let mut ended = Ended::Thought;
         let marks = self.marks(Phase::Reasoning);
         let texts: Vec<&str> = marks.iter().map(|(text, _)| *text).collect();
-        while let Some(found) = self.input.until(&texts, |text| self.output.say(text)).await {
+        while let Some(found) = self.input.until(&texts, |text| self.output.emit(text)).await {
             let text = texts[found];
             match marks[found].1 {
                 // A thought may speak of its own marks.
-                _ if self.output.after_backtick() && self.input.is_next("`").await => self.output.say(text),
+                _ if self.output.after_backtick() && self.input.is_next("`").await => self.output.emit(text),
                 Mark::CloseThought => break,
                 Mark::End => {
                     ended = Ended::Passage;
@@ -270,14 +248,14 @@ impl Answer {
                 }
                 Mark::Dropped => {}
                 // The prompt has opened the thought already.
-                Mark::OpenThought if !self.output.has_said() => {}
-                Mark::OpenThought => self.output.say(text),
+                Mark::OpenThought if !self.output.has_text() => {}
+                Mark::OpenThought => self.output.emit(text),
                 Mark::Call => {
                     if self.call(text).await {
                         ended = Ended::Call;
                         break;
                     }
-                    self.output.say(text);
+                    self.output.emit(text);
                 }
             }
         }
@@ -292,21 +270,21 @@ impl Answer {
     /// The marks that count in this phase.
     fn marks(&self, phase: Phase) -> Vec<(&'static str, Mark)> {
         let mut marks = Vec::new();
-        let drops = self.style.drops.iter().map(|text| (*text, Mark::Dropped));
-        // What says nothing in the text may still end a thought.
+        let drops = self.dialect.drops.iter().map(|text| (*text, Mark::Dropped));
+        // What is left out of the text may still end a thought.
         marks.extend(drops.clone().filter(|_| phase == Phase::Text));
-        if let Some(Tags { open, close, .. }) = &self.dialect.reasoning {
+        if let Some(ReasoningTags { open, close, .. }) = &self.dialect.reasoning {
             marks.extend(open.iter().map(|text| (*text, Mark::OpenThought)));
             marks.extend(close.iter().map(|text| (*text, Mark::CloseThought)));
         }
         let in_thoughts = self.dialect.reasoning.as_ref().is_some_and(|tags| tags.calls_inside);
-        if self.calls.any() && (phase == Phase::Text || in_thoughts) {
+        if self.may_have_calls() && (phase == Phase::Text || in_thoughts) {
             for format in self.dialect.tools {
                 marks.extend(format.opens.iter().map(|text| (*text, Mark::Call)));
             }
         }
         marks.extend(drops);
-        marks.extend(self.style.ends.iter().map(|text| (*text, Mark::End)));
+        marks.extend(self.ends().iter().map(|text| (*text, Mark::End)));
         // A mark may be there twice, as where it opens calls in several formats: the first counts.
         let mut seen = Vec::new();
         marks.retain(|(text, _)| {
@@ -319,42 +297,40 @@ impl Answer {
     }
 
     /// A call that needs no mark at the beginning of the answer.
-    async fn bare_call(&self) {
-        let formats: Vec<&'static Format> =
-            self.dialect.tools.iter().copied().filter(|format| !format.bare.is_empty()).collect();
-        if formats.is_empty() || !self.calls.any() {
+    async fn bare_call(self: &Arc<Reading>) {
+        let may_be_bare = self.dialect.tools.iter().any(|format| !format.bare.is_empty());
+        if !may_be_bare || !self.may_have_calls() {
             return;
         }
         let Some((first, _)) = self.input.peek_after(0).await else { return };
-        let formats = formats.into_iter().filter(|format| format.bare.contains(&first)).map(|format| (format, 0));
-        self.try_calls(formats.collect(), true).await;
+        let formats = self.dialect.tools.iter().filter(|format| format.bare.contains(&first));
+        self.try_calls(formats.map(|format| (*format, None)).collect()).await;
     }
 
     /// Calls behind this mark; whether there were any.
-    async fn call(&self, mark: &str) -> bool {
-        let find = |format: &&'static Format| {
-            let index = format.opens.iter().position(|own| *own == mark)?;
-            Some((*format, index))
+    async fn call(self: &Arc<Reading>, mark: &str) -> bool {
+        let opened = |format: &&'static ToolFormat| {
+            let mark = format.opens.iter().find(|own| **own == mark)?;
+            Some((*format, Some(*mark)))
         };
-        self.try_calls(self.dialect.tools.iter().filter_map(find).collect(), false).await
+        self.try_calls(self.dialect.tools.iter().filter_map(opened).collect()).await
     }
 
-    /// Tries these formats one after the other. Where none of them reads a call, nothing was taken.
-    async fn try_calls(&self, formats: Vec<(&'static Format, usize)>, is_bare: bool) -> bool {
+    /// Tries these formats one after the other, each with the mark that opened it. Where none of them reads a call,
+    /// nothing was taken.
+    async fn try_calls(self: &Arc<Reading>, formats: Vec<(&'static ToolFormat, Option<&'static str>)>) -> bool {
         let before = self.output.calls();
         for (format, opened_by) in formats {
-            if self.calls.are_over() {
+            if self.output.calls_are_over() {
                 break;
             }
             self.input.pin();
-            if is_bare {
+            if opened_by.is_none() {
                 self.input.skip_space().await;
             }
-            let (input, calls) = (self.input.clone(), self.calls.clone());
-            let region = if is_bare { Region::bare(input, calls) } else { Region::marked(input, opened_by, calls) };
-            let read = (format.parse)(region).await;
+            let read = tools::read(format, Region::new(self, opened_by)).await;
             if read.is_err() {
-                self.give_up(before).await;
+                self.give_up(before);
             }
             if read.is_ok() || self.output.calls() > before {
                 self.input.unpin();
@@ -366,24 +342,26 @@ impl Answer {
     }
 
     /// A format could not go on: what was read since its last complete call becomes text again.
-    async fn give_up(&self, before: usize) {
-        match self.calls.is_open() {
+    fn give_up(self: &Arc<Reading>, before: usize) {
+        if self.output.is_call_open() {
             // Cut off: the call stays open.
-            true if self.input.met_end() => self.input.discard(),
-            true => self.calls.close_broken(),
-            false => {
-                let over = self.input.met_end();
-                // With more text this might have become a call, and whatever looks like one in it a part of that.
-                if self.input.is_cut() {
-                    self.calls.end();
-                }
-                self.input.rewind();
-                // The end of a cut answer may be the beginning of what closes the call; a quote or a brace never is.
-                let rest = self.input.pending();
-                if over && self.output.calls() > before && rest.len() <= CLOSING && !rest.contains(['"', '{']) {
-                    self.input.discard();
-                }
+            if self.input.met_end() {
+                self.input.discard();
+            } else {
+                self.output.close_broken();
             }
+            return;
+        }
+        let over = self.input.met_end();
+        // With more text this might have become a call, and whatever looks like one in it a part of that.
+        if self.input.is_cut() {
+            self.output.end_calls();
+        }
+        self.input.rewind();
+        // The end of a cut answer may be the beginning of what closes the call; a quote or a brace never is.
+        let rest = self.input.pending();
+        if over && self.output.calls() > before && rest.len() <= CLOSING && !rest.contains(['"', '{']) {
+            self.input.discard();
         }
     }
 }

@@ -25,6 +25,7 @@ impl StopStrings {
         StopStrings { strings, held: String::new() }
     }
 
+    /// More of the text.
     pub(in crate::chat) fn push(&mut self, chunk: &str) -> Watched {
         self.held.push_str(chunk);
         if let Some((start, string)) = self.first_match() {

@@ -8,8 +8,8 @@ use serde_json::{Map, json};
 use super::template::definition;
 use crate::chat::{
     Dialect, Message, Part, Request, Role, Template, Tool, ToolCall,
-    dialect::CallIds,
-    output::tools::{Envelope, Format},
+    dialect::{CallIds, ToolFormat},
+    output::tools::render_turn,
     python::dumps,
 };
 
@@ -38,7 +38,7 @@ pub(in crate::chat) fn tools<'a>(request: &'a Request, template: &Template, dial
 }
 
 /// One message of the conversation, in text.
-fn add(messages: &mut Vec<Message>, message: &Message, format: &Format) {
+fn add(messages: &mut Vec<Message>, message: &Message, format: &ToolFormat) {
     match message.role {
         Role::Tool => {
             let result = format!("<tool_response>\n{}\n</tool_response>", message.text());
@@ -54,7 +54,7 @@ fn add(messages: &mut Vec<Message>, message: &Message, format: &Format) {
         _ if message.tool_calls().next().is_none() => messages.push(message.clone()),
         _ => {
             let calls: Vec<ToolCall> = message.tool_calls().cloned().collect();
-            let calls = written(&calls, format);
+            let calls = render_turn(format, &calls);
             let text = message.text();
             let text = if text.is_empty() { calls } else { format!("{text}\n{calls}") };
             let mut message = message.clone();
@@ -63,13 +63,6 @@ fn add(messages: &mut Vec<Message>, message: &Message, format: &Format) {
             messages.push(message);
         }
     }
-}
-
-/// Calls of one turn, as the format writes them.
-pub(in crate::chat) fn written(calls: &[ToolCall], format: &Format) -> String {
-    let Envelope { open, between, close } = format.envelope;
-    let calls: Vec<String> = calls.iter().enumerate().map(|(index, call)| (format.render)(call, index)).collect();
-    format!("{open}{}{close}", calls.join(between))
 }
 
 /// The request with ids that the dialect's template takes: the same id everywhere for the same id.
@@ -97,7 +90,7 @@ pub(in crate::chat) fn ids(request: Cow<'_, Request>, ids: CallIds) -> Cow<'_, R
 }
 
 /// What the model is told of its tools.
-fn lesson(tools: &[Tool], format: &Format) -> String {
+fn lesson(tools: &[Tool], format: &ToolFormat) -> String {
     let line = |tool: &Tool| {
         let tool = json!({"type": "function", "function": definition(tool)});
         dumps(&tool)
@@ -113,7 +106,7 @@ fn lesson(tools: &[Tool], format: &Format) -> String {
          exactly in this form:\n{}\nThe result comes back between <tool_response> and </tool_response>. Call a tool only \
          where it helps; otherwise answer in plain text.",
         list.join("\n"),
-        written(&[example], format),
+        render_turn(format, &[example]),
     )
 }
 

@@ -95,7 +95,7 @@ fn every_dialect_has_cases() {
         .filter(|entry| entry.path().is_dir())
         .map(|entry| entry.file_name().to_string_lossy().into_owned())
         .collect();
-    for dialect in mettle::chat::DIALECTS {
+    for dialect in mettle::chat::DIALECTS.iter() {
         assert!(folders.iter().any(|name| name == dialect.name), "no cases in tests/data/dialects/{}", dialect.name);
     }
 }

@@ -3,8 +3,10 @@
 //!
 //! `<|channel|>analysis<|message|>so<|end|><|start|>assistant<|channel|>final<|message|>Yes.<|return|>`
 
-use super::{Answer, Phase, Program, Region};
-use crate::chat::output::tools::harmony;
+use std::sync::Arc;
+
+use super::{Reading, Region, tools};
+use crate::chat::Phase;
 
 const START: &str = "<|start|>";
 const CHANNEL: &str = "<|channel|>";
@@ -23,37 +25,36 @@ struct Header {
     recipient: Option<String>,
 }
 
-impl Answer {
-    /// The program of dialects that write messages in channels. The prompt's end has begun a message's header, or its
-    /// text already.
-    pub fn by_channels(self) -> Program {
-        Box::pin(async move {
-            let mut next = match self.output.phase() {
-                Phase::Text if self.input.is_next(" to=").await => Some(START),
-                _ => self.words().await,
+impl Reading {
+    /// Reads messages in channels. The prompt's end has begun a message's header, or its text already.
+    pub(super) async fn by_channels(self: &Arc<Reading>) {
+        let mut next = match self.output.phase() {
+            Phase::Text if self.input.is_next(" to=").await => Some(START),
+            _ => self.words().await,
+        };
+        while let Some(mark) = next {
+            let header = if ENDS.contains(&mark) { None } else { self.header(mark).await };
+            next = match header {
+                Some(header) => self.message_of(header).await,
+                None => {
+                    self.output.enter(Phase::Text);
+                    self.words().await
+                }
             };
-            while let Some(mark) = next {
-                let header = if ENDS.contains(&mark) { None } else { self.header(mark).await };
-                next = match header {
-                    Some(header) => self.message_of(header).await,
-                    None => {
-                        self.output.enter(Phase::Text);
-                        self.words().await
-                    }
-                };
-            }
-        })
+        }
     }
 
     /// Text up to a mark, which is returned.
     async fn words(&self) -> Option<&'static str> {
-        let found = self.input.until(MARKS, |text| self.output.say(text)).await?;
+        let found = self.input.until(MARKS, |text| self.output.emit(text)).await?;
         Some(MARKS[found])
     }
 
     /// A header from this mark on; `None` where no message follows it.
     async fn header(&self, begins: &'static str) -> Option<Header> {
-        let (mut header, mut part, mut words) = (Header::default(), begins, String::new());
+        let mut header = Header::default();
+        let mut part = begins;
+        let mut words = String::new();
         while part != MESSAGE {
             let (text, found) = self.input.text_until(MARKS).await?;
             header.read(part, &text);
@@ -63,7 +64,7 @@ impl Answer {
                 // More than a role or a channel, and it would get lost.
                 if words.trim().contains(char::is_whitespace) {
                     self.output.enter(Phase::Text);
-                    self.output.say(&words);
+                    self.output.emit(&words);
                 }
                 return None;
             }
@@ -72,14 +73,14 @@ impl Answer {
     }
 
     /// A message, and what follows it up to the next mark.
-    async fn message_of(&self, header: Header) -> Option<&'static str> {
+    async fn message_of(self: &Arc<Reading>, header: Header) -> Option<&'static str> {
         let phase = if header.channel == "analysis" { Phase::Reasoning } else { Phase::Text };
-        let region = Region::marked(self.input.clone(), 0, self.calls.clone());
+        let region = Region::new(self, Some(MESSAGE));
         match header.recipient.filter(|name| region.may_call(name)) {
             Some(name) => {
                 self.input.pin();
-                if harmony::message(&region, &name, ENDS).await.is_err() {
-                    self.give_up(self.output.calls()).await;
+                if tools::message(&region, &name, ENDS).await.is_err() {
+                    self.give_up(self.output.calls());
                 }
                 self.input.unpin();
             }

@@ -1,56 +1,41 @@
 //! Answers that are several messages, each with a header that says what it is: Muse and Inkling.
 
-use super::{Answer, Calls, Ended, Phase, Program, Style};
+use std::sync::Arc;
+
+use super::{Ended, Reading};
+use crate::chat::{
+    Phase,
+    dialect::{MessageKind, Messages},
+};
 
 /// Bytes of a header.
 const HEADER: usize = 256;
 
-/// How a family's messages look.
-pub struct Messages {
-    /// What begins a message, which the prompt's end has written before the first.
-    pub open: &'static str,
-    /// Marks that end a header.
-    pub kinds: &'static [(&'static str, Kind)],
-    pub style: Style,
-}
-
-/// What follows a header.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
-    Thought,
-    Text,
-    /// A call, which its mark opens.
-    Call,
-    /// A thought where the header has this in it, else text.
-    ThoughtIf(&'static str),
-}
-
-impl Answer {
-    /// The program of dialects that write messages.
-    pub fn by_messages(self, messages: &'static Messages) -> Program {
-        let answer = self.styled(&messages.style);
-        Box::pin(async move {
-            // The prompt's end may have begun the text already.
-            if answer.output.phase() == Phase::Reasoning {
-                answer.passage(Phase::Reasoning).await;
+impl Reading {
+    /// Reads messages.
+    pub(super) async fn by_messages(self: &Arc<Reading>, messages: &Messages) {
+        // The prompt's end may have begun the text already.
+        if self.output.phase() == Phase::Reasoning {
+            self.passage(Phase::Reasoning).await;
+        } else {
+            let opened = self.opened(messages.open).await;
+            if !self.one_message(messages).await {
+                self.output.emit(if opened { messages.open } else { "" });
+                self.text(Ended::Thought).await;
+            }
+        }
+        while self.input.peek().await.is_some() {
+            self.input.skip_space().await;
+            let opened = self.opened(messages.open).await;
+            if self.one_message(messages).await {
+                continue;
+            }
+            if opened && self.input.met_end() {
+                self.input.discard();
             } else {
-                let opened = answer.opened(messages.open).await;
-                if !answer.one_message(messages).await {
-                    answer.output.say(if opened { messages.open } else { "" });
-                    answer.text(Ended::Thought).await;
-                }
+                self.passage(Phase::Text).await;
             }
-            while answer.input.peek().await.is_some() {
-                answer.input.skip_space().await;
-                let opened = answer.opened(messages.open).await;
-                if !answer.one_message(messages).await {
-                    match opened && answer.input.met_end() {
-                        true => answer.input.discard(),
-                        false => answer.passage(Phase::Text).await,
-                    }
-                }
-            }
-        })
+        }
     }
 
     /// Takes what begins a message, also where it is written again after a thought that was left out.
@@ -63,7 +48,7 @@ impl Answer {
     }
 
     /// One message from its header on; nothing is taken where there is no header.
-    async fn one_message(&self, messages: &Messages) -> bool {
+    async fn one_message(self: &Arc<Reading>, messages: &Messages) -> bool {
         self.input.pin();
         let header = self.input.word(|char| char != '<' && char != '\n', HEADER).await.unwrap_or_default();
         for (mark, kind) in messages.kinds {
@@ -82,20 +67,21 @@ impl Answer {
         false
     }
 
-    async fn body(&self, mark: &'static str, kind: Kind, header: &str) {
+    async fn body(self: &Arc<Reading>, mark: &str, kind: MessageKind, header: &str) {
         match kind {
-            Kind::Thought => self.passage(Phase::Reasoning).await,
-            Kind::ThoughtIf(recipient) if header.contains(recipient) => self.passage(Phase::Reasoning).await,
+            MessageKind::Thought => self.passage(Phase::Reasoning).await,
+            MessageKind::ThoughtIf(recipient) if header.contains(recipient) => self.passage(Phase::Reasoning).await,
             // What is said to the user is no call.
-            Kind::ThoughtIf(_) if header.contains("to=user") => {
-                let calls = Calls::new(&[], self.output.clone());
-                Answer { calls, ..self.clone() }.passage(Phase::Text).await;
+            MessageKind::ThoughtIf(_) if header.contains("to=user") => {
+                self.output.forbid_calls(true);
+                self.passage(Phase::Text).await;
+                self.output.forbid_calls(false);
             }
-            Kind::Text | Kind::ThoughtIf(_) => self.passage(Phase::Text).await,
-            Kind::Call => {
+            MessageKind::Text | MessageKind::ThoughtIf(_) => self.passage(Phase::Text).await,
+            MessageKind::Call => {
                 if !self.call(mark).await {
-                    self.output.say(header);
-                    self.output.say(mark);
+                    self.output.emit(header);
+                    self.output.emit(mark);
                 }
                 self.passage(Phase::Text).await;
             }

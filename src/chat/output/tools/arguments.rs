@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::{NotACall, Region, buried::Buried};
+use super::{NotACall, Region, misplaced::Misplaced};
 use crate::chat::{
     output::{
         input::Input,
@@ -17,7 +17,7 @@ pub struct Arguments {
     shape: Shape,
     members: usize,
     /// Required arguments that may stand in the wrong place.
-    buried: Option<Buried>,
+    misplaced: Option<Misplaced>,
 }
 
 /// Where a value ends that is written without quotes.
@@ -42,14 +42,14 @@ impl<'a> End<'a> {
         End { marks, before_tag: true, trim: false }
     }
 
-    /// Takes the value and the mark, says the value piece by piece, and returns the mark's index.
-    async fn find(&self, input: &Input, mut say: impl FnMut(&str)) -> Option<usize> {
+    /// Takes the value and the mark, emits the value piece by piece, and returns the mark's index.
+    async fn find(&self, input: &Input, mut emit: impl FnMut(&str)) -> Option<usize> {
         loop {
-            let found = input.until_mark(self.marks, &mut say).await?;
+            let found = input.until_mark(self.marks, &mut emit).await?;
             if !self.before_tag || input.peek_after(0).await?.0 == '<' {
                 return Some(found);
             }
-            say(self.marks[found]);
+            emit(self.marks[found]);
         }
     }
 
@@ -63,10 +63,10 @@ impl<'a> End<'a> {
 
 impl Sink for Arguments {
     fn json(&mut self, piece: &str) {
-        if let Some(buried) = &mut self.buried {
-            buried.read(piece);
+        if let Some(misplaced) = &mut self.misplaced {
+            misplaced.read(piece);
         }
-        self.region.calls.write(piece);
+        self.region.output.arguments(piece);
     }
 }
 
@@ -88,34 +88,36 @@ impl Sink for Unclosed<'_> {
 }
 
 impl Arguments {
+    /// Of a call that has begun, by the schema of its tool.
     pub(super) fn new(region: Region, shape: Shape) -> Arguments {
-        let buried = Buried::of(&shape);
-        Arguments { region, shape, members: 0, buried }
+        let misplaced = Misplaced::of(&shape);
+        Arguments { region, shape, members: 0, misplaced }
     }
 
     /// The brace that closes the arguments, and before it what was found in the wrong place.
     fn close(&mut self) {
-        let missing = self.buried.take().map_or(String::new(), |buried| buried.missing());
+        let missing = self.misplaced.take().map_or(String::new(), |misplaced| misplaced.missing());
         self.json(&format!("{missing}}}"));
     }
 
     /// All arguments at once, as the JSON object that comes next, or as a string that holds one; null is none.
     /// Ends the call.
     pub async fn object(mut self) -> Result<(), NotACall> {
-        let input = self.region.input.clone();
+        let region = self.region.clone();
+        let input = &region.input;
         input.skip_space().await;
         match input.peek().await.ok_or(NotACall)? {
             '{' => {
                 let shape = self.shape.clone();
                 let mut unclosed = Unclosed { arguments: &mut self, held: false };
-                json::copy(&input, &shape, &mut unclosed).await?;
+                json::copy(input, &shape, &mut unclosed).await?;
                 self.close();
                 self.region.end_call();
                 Ok(())
             }
             _ => {
                 let mut raw = String::new();
-                json::copy(&input, &Shape::unknown(), &mut raw).await?;
+                json::copy(input, &Shape::unknown(), &mut raw).await?;
                 self.all(&raw)
             }
         }
@@ -141,36 +143,34 @@ impl Arguments {
         Ok(())
     }
 
-    /// One argument, as the JSON value that comes next.
-    pub async fn value(&mut self, name: &str) -> Result<(), NotACall> {
-        let input = self.region.input.clone();
-        let (shape, key) = (self.shape.member(name), self.key(name));
-        Ok(json::copy(&input, &shape, &mut Led { lead: &key, sink: self }).await?)
-    }
-
     /// One argument, as the Python value that comes next between a call's parentheses.
     pub async fn argument(&mut self, name: &str) -> Result<(), NotACall> {
-        let input = self.region.input.clone();
-        let (shape, key) = (self.shape.member(name), self.key(name));
-        Ok(json::argument(&input, &shape, &mut Led { lead: &key, sink: self }).await?)
+        let region = self.region.clone();
+        let input = &region.input;
+        let shape = self.shape.member(name);
+        let key = self.key(name);
+        Ok(json::argument(input, &shape, &mut Led { lead: &key, sink: self }).await?)
     }
 
     /// [`Arguments::argument`] of a call that ends with its line.
     pub async fn statement(&mut self, name: &str) -> Result<(), NotACall> {
-        let input = self.region.input.clone();
-        let (shape, key) = (self.shape.member(name), self.key(name));
-        Ok(json::statement(&input, &shape, &mut Led { lead: &key, sink: self }).await?)
+        let region = self.region.clone();
+        let input = &region.input;
+        let shape = self.shape.member(name);
+        let key = self.key(name);
+        Ok(json::statement(input, &shape, &mut Led { lead: &key, sink: self }).await?)
     }
 
     /// One argument, as the text up to the first of these marks, which is taken too; its index is returned. A string
     /// streams; anything else is read by its schema once it is complete.
     pub async fn text(&mut self, name: &str, end: End<'_>) -> Result<usize, NotACall> {
-        let input = self.region.input.clone();
+        let region = self.region.clone();
+        let input = &region.input;
         let shape = self.shape.member(name);
         if shape.types().is_some_and(Types::only_string) {
-            return self.stream(&input, name, end).await;
+            return self.stream(input, name, end).await;
         }
-        let (text, mark) = end.text(&input).await.ok_or(NotACall)?;
+        let (text, mark) = end.text(input).await.ok_or(NotACall)?;
         let text = if end.trim { without_newlines(&text) } else { &text };
         let value = shape.read(text);
         self.member(name, &value);
@@ -179,12 +179,13 @@ impl Arguments {
 
     /// [`Arguments::text`] where the model says whether it writes a string or another value's JSON.
     pub async fn stated(&mut self, name: &str, end: End<'_>, is_string: bool) -> Result<usize, NotACall> {
-        let input = self.region.input.clone();
+        let region = self.region.clone();
+        let input = &region.input;
         let shape = self.shape.member(name);
         if is_string && shape.types().is_none_or(Types::only_string) {
-            return self.stream(&input, name, end).await;
+            return self.stream(input, name, end).await;
         }
-        let (text, mark) = end.text(&input).await.ok_or(NotACall)?;
+        let (text, mark) = end.text(input).await.ok_or(NotACall)?;
         let value = if is_string { shape.read(&text) } else { shape.read_value(&text) };
         self.member(name, &value);
         Ok(mark)
@@ -218,8 +219,9 @@ impl Arguments {
         let key = self.key(name);
         self.json(&format!("{key}\""));
         // The last newline waits for what follows it; the first is taken when it is there.
-        let (mut first, mut held) = (end.trim, false);
-        let say = |mut piece: &str| {
+        let mut first = end.trim;
+        let mut held = false;
+        let emit = |mut piece: &str| {
             if std::mem::take(&mut first) {
                 piece = piece.strip_prefix('\n').unwrap_or(piece);
             }
@@ -233,7 +235,7 @@ impl Arguments {
             let quoted = Value::from(piece).to_string();
             self.json(&quoted[1..quoted.len() - 1]);
         };
-        let mark = end.find(input, say).await.ok_or(NotACall)?;
+        let mark = end.find(input, emit).await.ok_or(NotACall)?;
         self.json("\"");
         Ok(mark)
     }

@@ -1,35 +1,22 @@
-//! A call as a name and members in braces, with a token of its own for the quotes around strings: Gemma 4 and
-//! FunctionGemma.
+//! A call as a name and members in braces, with a token of its own for the quotes around strings.
+//!
+//! `call:f{x:1,y:<|"|>text<|"|>}`
 
 use std::{future::Future, pin::Pin};
 
 use serde_json::{Map, Value};
 
-use super::{Arguments, End, NotACall, Notation, Region, Rules};
+use super::{Arguments, DEPTH, End, NAME, NotACall, Notation, Quotes, Region, Rules};
 use crate::chat::{
     Tool, ToolCall,
+    dialect::Braces,
     output::{input::Input, json},
     python,
     schema::Shape,
 };
 
-/// Bytes of a name, and of a value that is no string.
-const NAME: usize = 256;
+/// Bytes of a value that is no string.
 const WORD: usize = 400;
-
-/// Containers within containers.
-const DEPTH: usize = 100;
-
-/// What a model writes around its calls.
-pub(super) struct Braces {
-    /// What opens a call, with `call:`.
-    pub open: &'static str,
-    /// Around strings.
-    pub quote: &'static str,
-    pub close: &'static str,
-    /// A string of this schema, as [`string`] makes it.
-    pub string: fn(&mut Rules, &Value) -> String,
-}
 
 impl Braces {
     /// Reads calls behind their mark.
@@ -39,20 +26,20 @@ impl Braces {
         // The word before the colon gets lost.
         input.eat("call").await;
         loop {
-            self.call(region).await?;
+            self.one(region).await?;
             input.skip_space().await;
             if !input.eat("call").await {
                 break;
             }
         }
-        if !input.eat(self.close).await {
+        if !input.eat(self.call[1]).await {
             input.rewind();
         }
         Ok(())
     }
 
     /// From the colon before the name on.
-    async fn call(&self, region: &Region) -> Result<(), NotACall> {
+    async fn one(&self, region: &Region) -> Result<(), NotACall> {
         let input = &region.input;
         if !input.eat(":").await {
             return Err(NotACall);
@@ -111,7 +98,7 @@ impl Braces {
     }
 
     /// `end` closes what the value stands in.
-    fn value<'a>(&'a self, input: &'a Input, end: char, depth: usize) -> Reading<'a> {
+    fn value<'a>(&'a self, input: &'a Input, end: char, depth: usize) -> ValueFuture<'a> {
         Box::pin(async move {
             input.skip_space().await;
             if depth > DEPTH {
@@ -166,9 +153,10 @@ impl Braces {
         }
     }
 
+    /// One call.
     pub(super) fn render(&self, call: &ToolCall) -> String {
         let arguments = self.spelled(&Value::Object(call.arguments.clone()));
-        format!("{}call:{}{arguments}{}", self.open, call.name, self.close)
+        format!("{}call:{}{arguments}{}", self.call[0], call.name, self.call[1])
     }
 
     /// As the template's macro writes it: keys in alphabetical order, whatever their case, and without quotes.
@@ -189,9 +177,10 @@ impl Braces {
         }
     }
 
-    pub(super) fn grammar(&self, rules: &mut Rules, tool: &Tool) -> String {
+    /// What [`Braces::render`] writes.
+    pub(super) fn grammar(&self, rules: &mut Rules<'_>, tool: &Tool) -> String {
         let notation = Notation {
-            string: self.string,
+            string: Quotes::Mark(self.quote),
             key: str::to_owned,
             words: ["true", "false", "None"],
             comma: ",",
@@ -200,16 +189,10 @@ impl Braces {
             json: false,
             json_objects: false,
         };
-        let open = rules.literal(&format!("{}call:{}{{", self.open, tool.name));
+        let open = rules.literal(&format!("{}call:{}{{", self.call[0], tool.name));
         let members = notation.members(rules, &tool.parameters, 0);
-        format!("{open} {members} {}", rules.literal(&format!("}}{}", self.close)))
+        format!("{open} {members} {}", rules.literal(&format!("}}{}", self.call[1])))
     }
-}
-
-/// A string of this schema between these quotes.
-pub(super) fn string(rules: &mut Rules, schema: &Value, quote: &str) -> String {
-    let text = rules.string(schema, quote).unwrap_or_else(|| rules.text_until(quote));
-    format!("{} {text}", rules.literal(quote))
 }
 
 enum Written {
@@ -218,7 +201,7 @@ enum Written {
     Value(Value),
 }
 
-type Reading<'a> = Pin<Box<dyn Future<Output = Result<Written, NotACall>> + Send + 'a>>;
+type ValueFuture<'a> = Pin<Box<dyn Future<Output = Result<Written, NotACall>> + Send + 'a>>;
 
 fn known(written: Written) -> Value {
     match written {

@@ -1,52 +1,81 @@
-//! DeepSeek V2.5, V3 and R1: the name and a block of JSON between special tokens. V3.1 writes neither the word
-//! `function` nor the block; this reads both.
+//! The name and JSON, in a block of code or not, between DeepSeek's special tokens. Both are read.
 //!
-//! ``<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>f\n```json\n{"x": 1}\n```<｜tool▁call▁end｜><｜tool▁calls▁end｜>``
+//! ``<call>function<separator>f\n```json\n{"x": 1}\n```<end>``, `<call>f<separator>{"x": 1}<end>`
 
-use super::{Envelope, Format, NAME, NotACall, Parsing, Region, Rules, object};
-use crate::chat::{Tool, ToolCall};
+use super::{NAME, NotACall, Region, Rules, object::dumps};
+use crate::chat::{Tool, ToolCall, dialect::Deepseek};
 
-/// The mark around all calls, as the models spell it and as models distilled from them do.
-pub(super) const OPENS: &[&str] = &[
-    "<｜tool▁calls▁begin｜>",
-    "<｜tool▁call▁begin｜>",
-    "<｜tool_calls_begin｜>",
-    "<｜tool calls begin｜>",
-    "<｜tool\\_calls\\_begin｜>",
-    "<｜tool▁calls｜>",
-];
-const CALL: &[&str] = &["<｜tool▁call▁begin｜>", "<｜tool_call_begin｜>", "<｜tool call begin｜>"];
-const SEPARATOR: &[&str] = &["<｜tool▁sep｜>", "<｜tool_sep｜>", "<｜tool sep｜>"];
-const CALL_END: &[&str] = &["<｜tool▁call▁end｜>", "<｜tool_call_end｜>", "<｜tool call end｜>"];
-const CLOSE: &[&str] = &["<｜tool▁calls▁end｜>", "<｜tool_calls_end｜>", "<｜tool calls end｜>"];
-
-pub static FORMAT: Format = Format {
-    name: "deepseek",
-    opens: OPENS,
-    bare: &[],
-    parse,
-    envelope: Envelope { open: "<｜tool▁calls▁begin｜>", between: "\n", close: "<｜tool▁calls▁end｜>" },
-    render,
-    grammar,
-};
-
-pub(super) fn parse(region: Region) -> Parsing {
-    Box::pin(async move {
-        let mut begun = CALL.contains(&OPENS[region.opened_by]);
+impl Deepseek {
+    /// Reads calls behind the mark around all of them, or behind a call's own.
+    pub(super) async fn read(&self, region: &Region) -> Result<(), NotACall> {
+        let mut begun = self.call.iter().any(|mark| region.is_opened_by(mark));
         loop {
             region.input.skip_space().await;
-            if begun || eat(&region, CALL).await {
-                call(&region).await?;
+            if begun || eat(region, self.call).await {
+                self.one(region).await?;
                 begun = false;
-            } else if eat(&region, CLOSE).await {
+            } else if eat(region, self.close).await {
                 return Ok(());
             } else {
                 return Err(NotACall);
             }
         }
-    })
+    }
+
+    /// One call, behind the mark that begins it.
+    async fn one(&self, region: &Region) -> Result<(), NotACall> {
+        let input = &region.input;
+        let word = || input.word(|char| !"<`{\n".contains(char), NAME);
+        input.skip_space().await;
+        let first = word().await.ok_or(NotACall)?;
+        if !eat(region, self.separator).await {
+            return Err(NotACall);
+        }
+        input.skip_space().await;
+        let name = if input.is_next("{").await { first } else { word().await.ok_or(NotACall)? };
+        input.skip_space().await;
+        let fenced = input.eat("```").await;
+        input.eat("json").await;
+        input.skip_space().await;
+        if !input.is_next("{").await {
+            return Err(NotACall);
+        }
+        region.call(name.trim())?.object().await?;
+        input.skip_space().await;
+        if fenced {
+            input.eat("```").await;
+            input.skip_space().await;
+        }
+        eat(region, self.end).await;
+        // What follows may be text, and this no part of it.
+        input.pin();
+        Ok(())
+    }
+
+    /// What stands before the arguments of a call of this tool, and behind them.
+    fn around(&self, name: &str) -> [String; 2] {
+        let [call, separator, end] = [self.call[0], self.separator[0], self.end[0]];
+        if self.fenced {
+            [format!("{call}function{separator}{name}\n```json\n"), format!("\n```{end}")]
+        } else {
+            [format!("{call}{name}{separator}"), end.to_owned()]
+        }
+    }
+
+    /// One call.
+    pub(super) fn render(&self, call: &ToolCall) -> String {
+        let [before, after] = self.around(&call.name);
+        format!("{before}{}{after}", dumps(&call.arguments))
+    }
+
+    /// What [`Deepseek::render`] writes.
+    pub(super) fn grammar(&self, rules: &mut Rules<'_>, tool: &Tool) -> String {
+        let [before, after] = self.around(&tool.name);
+        format!("{} {} {}", rules.literal(&before), rules.json(&tool.parameters), rules.literal(&after))
+    }
 }
 
+/// Takes the first of these that is next.
 async fn eat(region: &Region, marks: &[&str]) -> bool {
     for mark in marks {
         if region.input.eat(mark).await {
@@ -54,44 +83,4 @@ async fn eat(region: &Region, marks: &[&str]) -> bool {
         }
     }
     false
-}
-
-/// One call, behind the mark that begins it.
-async fn call(region: &Region) -> Result<(), NotACall> {
-    let input = &region.input;
-    let word = || input.word(|char| !"<`{\n".contains(char), NAME);
-    input.skip_space().await;
-    let first = word().await.ok_or(NotACall)?;
-    if !eat(region, SEPARATOR).await {
-        return Err(NotACall);
-    }
-    input.skip_space().await;
-    let name = if input.is_next("{").await { first } else { word().await.ok_or(NotACall)? };
-    input.skip_space().await;
-    let fenced = input.eat("```").await;
-    input.eat("json").await;
-    input.skip_space().await;
-    if !input.is_next("{").await {
-        return Err(NotACall);
-    }
-    region.call(name.trim())?.object().await?;
-    input.skip_space().await;
-    if fenced {
-        input.eat("```").await;
-        input.skip_space().await;
-    }
-    eat(region, CALL_END).await;
-    // What follows may be text, and this no part of it.
-    input.pin();
-    Ok(())
-}
-
-fn render(call: &ToolCall, _: usize) -> String {
-    let arguments = object::dumps(&call.arguments);
-    format!("{}function{}{}\n```json\n{arguments}\n```{}", CALL[0], SEPARATOR[0], call.name, CALL_END[0])
-}
-
-fn grammar(rules: &mut Rules, tool: &Tool) -> String {
-    let head = rules.literal(&format!("{}function{}{}\n```json\n", CALL[0], SEPARATOR[0], tool.name));
-    format!("{head} {} {}", rules.json(&tool.parameters), rules.literal(&format!("\n```{}", CALL_END[0])))
 }

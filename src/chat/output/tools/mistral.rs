@@ -1,30 +1,28 @@
-//! Mistral up to 2024: a list of JSON objects behind a special token. Later generations write the name before the
-//! arguments; this reads them all.
+//! Mistral's calls behind a special token: a list of JSON objects up to 2024, later the name before the arguments. All
+//! are read.
 //!
-//! `[TOOL_CALLS][{"name": "f", "arguments": {"x": 1}, "id": "abcdefghi"}]`
+//! `[{"name": "f", "arguments": {"x": 1}, "id": "abcdefghi"}]`, `f[ARGS]{"x": 1}`
 
-use super::{Envelope, Format, NAME, NotACall, Parsing, Region, in_name, object};
-
-pub(super) const OPEN: &str = "[TOOL_CALLS]";
-
-pub static FORMAT: Format = Format {
-    name: "mistral",
-    opens: &[OPEN],
-    bare: &[],
-    parse,
-    envelope: Envelope { open: "[TOOL_CALLS][", between: ", ", close: "]" },
-    render: object::render_with_id,
-    grammar: object::grammar_with_id,
+use super::{
+    NAME, NotACall, Region, Rules, in_name,
+    object::{self, dumps},
+};
+use crate::chat::{
+    Tool, ToolCall,
+    dialect::{Mistral, Object, ObjectId},
 };
 
-pub(super) fn parse(region: Region) -> Parsing {
-    Box::pin(async move {
-        region.input.skip_space().await;
-        match region.input.is_next("[").await || region.input.is_next("{").await {
-            true => object::calls(&region).await,
-            false => named(&region).await,
-        }
-    })
+/// An object of the list.
+const OBJECT: Object = Object { id: ObjectId::Last, ..Object::PLAIN };
+
+/// Reads what follows the token.
+pub(super) async fn read(region: &Region) -> Result<(), NotACall> {
+    region.input.skip_space().await;
+    if region.input.is_next("[").await || region.input.is_next("{").await {
+        object::calls(region).await
+    } else {
+        named(region).await
+    }
 }
 
 /// `f{"x": 1}`, `f[ARGS]{"x": 1}` or `f[CALL_ID]abcdefghi[ARGS]{"x": 1}`.
@@ -32,14 +30,42 @@ async fn named(region: &Region) -> Result<(), NotACall> {
     let input = &region.input;
     let name = input.word(in_name, NAME).await.ok_or(NotACall)?;
     input.skip_space().await;
-    let id = match input.eat("[CALL_ID]").await {
-        true => input.word(|char| char.is_ascii_alphanumeric() || "_-".contains(char), NAME).await,
-        false => None,
-    };
+    let mut id = None;
+    if input.eat("[CALL_ID]").await {
+        id = input.word(|char| char.is_ascii_alphanumeric() || "_-".contains(char), NAME).await;
+    }
     input.eat("[ARGS]").await;
     input.skip_space().await;
     if !input.is_next("{").await {
         return Err(NotACall);
     }
     region.call_with_id(&name, id)?.object().await
+}
+
+impl Mistral {
+    /// One call.
+    pub(super) fn render(self, call: &ToolCall) -> String {
+        let arguments = dumps(&call.arguments);
+        match self {
+            Mistral::List => OBJECT.render(call, 0),
+            Mistral::Arguments => format!("[TOOL_CALLS]{}[ARGS]{arguments}", call.name),
+            Mistral::Ids => format!("[TOOL_CALLS]{}[CALL_ID]{}[ARGS]{arguments}", call.name, call.id),
+        }
+    }
+
+    /// What [`Mistral::render`] writes.
+    pub(super) fn grammar(self, rules: &mut Rules<'_>, tool: &Tool) -> String {
+        match self {
+            Mistral::List => OBJECT.grammar(rules, tool),
+            Mistral::Arguments => {
+                let head = rules.literal(&format!("[TOOL_CALLS]{}[ARGS]", tool.name));
+                format!("{head} {}", rules.json(&tool.parameters))
+            }
+            Mistral::Ids => {
+                let head = rules.literal(&format!("[TOOL_CALLS]{}[CALL_ID]", tool.name));
+                let id = rules.rule("/[a-zA-Z0-9]{9}/");
+                format!("{head} {id} {} {}", rules.literal("[ARGS]"), rules.json(&tool.parameters))
+            }
+        }
+    }
 }

@@ -9,10 +9,32 @@ use super::{
 };
 use crate::chat::{constraint::grammar::text_format, python, schema::Shape};
 
+/// What strings stand between.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Quotes {
+    /// Python's own.
+    Python,
+    /// This on either side, without escapes.
+    Mark(&'static str),
+}
+
+impl Quotes {
+    /// A string of this schema.
+    fn rule(self, rules: &mut Rules, schema: &Value) -> String {
+        match self {
+            Quotes::Python => python_string(rules, schema),
+            Quotes::Mark(quote) => {
+                let text = rules.string(schema, quote).unwrap_or_else(|| rules.text_until(quote));
+                format!("{} {text}", rules.literal(quote))
+            }
+        }
+    }
+}
+
 /// How a notation writes what JSON has its own ways for.
 pub(super) struct Notation {
-    /// A string of this schema.
-    pub string: fn(&mut Rules, &Value) -> String,
+    /// What strings stand between.
+    pub string: Quotes,
     /// A key, quotes and all.
     pub key: fn(&str) -> String,
     pub words: [&'static str; 3],
@@ -29,7 +51,7 @@ pub(super) struct Notation {
 impl Notation {
     /// As Python's `repr`.
     pub(super) const PYTHON: Notation = Notation {
-        string: python_string,
+        string: Quotes::Python,
         key: |name| python::repr(&Value::from(name)),
         words: ["True", "False", "None"],
         comma: ", ",
@@ -66,7 +88,7 @@ impl Notation {
             let (texts, others): (Vec<Value>, Vec<Value>) = values.into_iter().partition(Value::is_string);
             let mut choices: Vec<String> = others.iter().map(|value| self.constant(rules, value)).collect();
             if !texts.is_empty() {
-                choices.push((self.string)(rules, &serde_json::json!({"enum": texts})));
+                choices.push(self.string.rule(rules, &serde_json::json!({"enum": texts})));
             }
             return rules.rule(&choices.join(" | "));
         }
@@ -78,7 +100,7 @@ impl Notation {
         let Some(types) = Shape::of(schema.clone()).types() else { return self.any(rules) };
         let mut choices = Vec::new();
         if types.string {
-            choices.push((self.string)(rules, &node));
+            choices.push(self.string.rule(rules, &node));
         }
         if types.integer || types.number {
             let mut number = node.clone();
@@ -193,7 +215,7 @@ impl Notation {
         let (comma, colon) = (rules.literal(self.comma), rules.literal(self.colon));
         let key = match (self.key)("k") == "k" {
             true => rules.rule("/[A-Za-z0-9_]+/"),
-            false => (self.string)(rules, &serde_json::json!({"type": "string"})),
+            false => self.string.rule(rules, &serde_json::json!({"type": "string"})),
         };
         rules.rule(&format!("({key} {colon} {value} ({comma} {key} {colon} {value})*)?"))
     }
@@ -202,7 +224,7 @@ impl Notation {
     fn any(&self, rules: &mut Rules) -> String {
         rules.once(&self.kind(false), &Value::Null, |rules| {
             let comma = rules.literal(self.comma);
-            let string = (self.string)(rules, &serde_json::json!({"type": "string"}));
+            let string = self.string.rule(rules, &serde_json::json!({"type": "string"}));
             let number = rules.json(&serde_json::json!({"type": "number"}));
             let words = self.words.map(|word| rules.literal(word)).join(" | ");
             let any = self.any(rules);

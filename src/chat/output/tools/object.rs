@@ -2,8 +2,13 @@
 
 use serde_json::{Map, Value};
 
-use super::{NotACall, Region, Rules};
-use crate::chat::{Tool, ToolCall, output::json, python, schema::Shape};
+use super::{NotACall, Region, Rules, json};
+use crate::chat::{
+    Tool, ToolCall,
+    dialect::{Layout, Object, ObjectId, ObjectMessage},
+    python::{self, Dumps},
+    schema::Shape,
+};
 
 /// What the name and the arguments are called.
 const NAMES: &[&str] = &["name", "tool_name", "tool", "function_name"];
@@ -11,12 +16,118 @@ const ARGUMENTS: &[&str] = &["arguments", "parameters", "args", "input"];
 /// What may stand before either.
 const BEFORE: &[&str] = &["id", "tool_call_id", "call_id", "type", "index"];
 
+impl Object {
+    /// Reads the objects behind a mark, and what closes them.
+    pub(super) async fn read(&self, region: &Region) -> Result<(), NotACall> {
+        match self.lead {
+            "" => {}
+            // The list begins right behind the mark, and its bracket is a part of it.
+            "[" if region.input.is_next("[").await => {}
+            "[" => return Err(NotACall),
+            lead => region.expect(lead).await?,
+        }
+        calls(region).await?;
+        if !self.close.is_empty() {
+            region.close(self.close).await;
+        }
+        Ok(())
+    }
+
+    /// As the family's template writes it.
+    pub(super) fn render(&self, call: &ToolCall, index: usize) -> String {
+        let [before, after] = self.around;
+        let [name_key, key] = self.keys;
+        let name = Value::from(call.name.as_str());
+        let arguments = Value::Object(call.arguments.clone());
+        let arguments = match self.layout {
+            Layout::Line => python::dumps(&arguments),
+            Layout::Ascii => Dumps { ensure_ascii: true, ..Dumps::default() }.json(&arguments),
+            Layout::Indented => {
+                let indented = Dumps { indent: Some("    ".to_owned()), ..Dumps::default() }.json(&arguments);
+                let arguments = indented.replace('\n', "\n        ");
+                return format!("{}{arguments}{INDENTED_END}", self.indented_head(&call.name));
+            }
+        };
+        let first = match self.id {
+            ObjectId::Number => format!("\"tool_call_id\": \"{index}\", "),
+            ObjectId::None | ObjectId::Last => String::new(),
+        };
+        let last = match self.id {
+            ObjectId::Last => format!(", \"id\": {}", Value::from(call.id.as_str())),
+            ObjectId::None | ObjectId::Number => String::new(),
+        };
+        format!("{before}{{{first}\"{name_key}\": {name}, \"{key}\": {arguments}{last}}}{after}")
+    }
+
+    /// What [`Object::render`] writes; models may leave out an id that stands last.
+    pub(super) fn grammar(&self, rules: &mut Rules<'_>, tool: &Tool) -> String {
+        let [before, after] = self.around;
+        let [name_key, key] = self.keys;
+        if self.layout == Layout::Indented {
+            let head = rules.literal(&self.indented_head(&tool.name));
+            return format!("{head} {} {}", rules.json(&tool.parameters), rules.literal(INDENTED_END));
+        }
+        let name = format!("\"{name_key}\": {}, \"{key}\": ", Value::from(tool.name.as_str()));
+        let mut parts = Vec::new();
+        match self.id {
+            ObjectId::Number => {
+                parts.push(rules.rule("/ *\\{\"tool_call_id\": \"[0-9]+\", /"));
+                parts.push(rules.literal(&name));
+            }
+            ObjectId::None | ObjectId::Last => {
+                parts.extend((!before.is_empty()).then(|| rules.literal(before)));
+                parts.push(rules.literal(&format!("{{{name}")));
+            }
+        }
+        parts.push(rules.json(&tool.parameters));
+        if self.id == ObjectId::Last {
+            parts.push(format!("{}?", rules.rule("/, \"id\": \"[a-zA-Z0-9_-]+\"/")));
+        }
+        parts.push(rules.literal("}"));
+        parts.extend((!after.is_empty()).then(|| rules.literal(after)));
+        parts.join(" ")
+    }
+
+    /// The beginning of an object on lines of its own.
+    fn indented_head(&self, name: &str) -> String {
+        let [name_key, key] = self.keys;
+        format!("    {{\n        \"{name_key}\": {},\n        \"{key}\": ", Value::from(name))
+    }
+}
+
+/// The end of an object on lines of its own.
+const INDENTED_END: &str = "\n    }";
+
+impl ObjectMessage {
+    /// As the family's template writes it, from behind the beginning of the message on.
+    pub(super) fn render(&self, call: &ToolCall) -> String {
+        format!("{}{}{}", call.name, self.mark, self.object().render(call, 0))
+    }
+
+    /// What [`ObjectMessage::render`] writes. After a thought the message is still to be opened.
+    pub(super) fn grammar(&self, rules: &mut Rules<'_>, tool: &Tool) -> String {
+        let message = rules.literal(self.message);
+        let name = rules.literal(&format!("{}{}", tool.name, self.mark));
+        format!("{message}? {name} {}", self.object().grammar(rules, tool))
+    }
+
+    fn object(&self) -> Object {
+        Object { keys: ["name", self.arguments], ..Object::PLAIN }
+    }
+}
+
 /// Reads a list of calls, or calls one after the other, or one.
 pub(super) async fn calls(region: &Region) -> Result<(), NotACall> {
     let input = &region.input;
     input.skip_space().await;
     if input.is_next("[").await {
-        return list(region).await;
+        region.expect("[").await?;
+        loop {
+            call(region).await?;
+            if !region.goes_on("]").await? {
+                return Ok(());
+            }
+        }
     }
     call(region).await?;
     loop {
@@ -36,11 +147,9 @@ pub(super) async fn calls(region: &Region) -> Result<(), NotACall> {
 /// Reads one object, from its brace on.
 pub(super) async fn call(region: &Region) -> Result<(), NotACall> {
     let input = &region.input;
-    input.skip_space().await;
-    if !input.eat("{").await {
-        return Err(NotACall);
-    }
-    let (mut name, mut arguments) = (None, None);
+    region.expect("{").await?;
+    let mut name = None;
+    let mut arguments = None;
     let mut called = false;
     loop {
         input.skip_space().await;
@@ -48,10 +157,7 @@ pub(super) async fn call(region: &Region) -> Result<(), NotACall> {
             break;
         }
         let key = string(region).await?;
-        input.skip_space().await;
-        if !input.eat(":").await {
-            return Err(NotACall);
-        }
+        region.expect(":").await?;
         match key.as_str() {
             key if NAMES.contains(&key) && name.is_none() => {
                 name = Some(string(region).await?).filter(|name| region.may_call(name));
@@ -99,9 +205,10 @@ enum Nested {
 /// `"function": "name"` or `"function": {"name": …, "arguments": …}`.
 async fn nested(region: &Region) -> Result<Nested, NotACall> {
     region.input.skip_space().await;
-    match region.input.is_next("{").await {
-        true => Box::pin(call(region)).await.map(|()| Nested::Call),
-        false => string(region).await.map(Nested::Name),
+    if region.input.is_next("{").await {
+        Box::pin(call(region)).await.map(|()| Nested::Call)
+    } else {
+        string(region).await.map(Nested::Name)
     }
 }
 
@@ -118,65 +225,6 @@ async fn string(region: &Region) -> Result<String, NotACall> {
     }
     let raw = json::text(&region.input).await?;
     serde_json::from_str(&raw).map_err(|_| NotACall)
-}
-
-/// Reads a list of such objects, from its bracket on.
-pub(super) async fn list(region: &Region) -> Result<(), NotACall> {
-    let input = &region.input;
-    input.skip_space().await;
-    if !input.eat("[").await {
-        return Err(NotACall);
-    }
-    loop {
-        call(region).await?;
-        input.skip_space().await;
-        let more = input.eat(",").await;
-        input.skip_space().await;
-        match input.eat("]").await {
-            true => return Ok(()),
-            false if more => {}
-            false => return Err(NotACall),
-        }
-    }
-}
-
-/// `{"name": "f", "arguments": {"x": 1}}`, as most families' templates write it.
-pub(super) fn render(call: &ToolCall) -> String {
-    render_as(call, "arguments")
-}
-
-/// [`render`] with another word for the arguments.
-pub(super) fn render_as(call: &ToolCall, arguments: &str) -> String {
-    format!("{{\"name\": {}, \"{arguments}\": {}}}", Value::from(call.name.as_str()), dumps(&call.arguments))
-}
-
-/// [`render`] with the call's id, which templates write of calls that were answered.
-pub(super) fn render_with_id(call: &ToolCall, _: usize) -> String {
-    let object = render(call);
-    format!("{}, \"id\": {}}}", &object[..object.len() - 1], Value::from(call.id.as_str()))
-}
-
-/// What [`render_with_id`] writes; models may leave the id out.
-pub(super) fn grammar_with_id(rules: &mut Rules, tool: &Tool) -> String {
-    let object = open_grammar(rules, tool, "arguments");
-    let id = rules.rule("/, \"id\": \"[a-zA-Z0-9_-]+\"/");
-    format!("{object} {id}? {}", rules.literal("}"))
-}
-
-/// What [`render`] writes.
-pub(super) fn grammar(rules: &mut Rules, tool: &Tool) -> String {
-    grammar_as(rules, tool, "arguments")
-}
-
-/// What [`render_as`] writes.
-pub(super) fn grammar_as(rules: &mut Rules, tool: &Tool, arguments: &str) -> String {
-    format!("{} {}", open_grammar(rules, tool, arguments), rules.literal("}"))
-}
-
-/// [`grammar_as`] without the brace that closes the object.
-pub(super) fn open_grammar(rules: &mut Rules, tool: &Tool, arguments: &str) -> String {
-    let head = rules.literal(&format!("{{\"name\": {}, \"{arguments}\": ", Value::from(tool.name.as_str())));
-    format!("{head} {}", rules.json(&tool.parameters))
 }
 
 /// Arguments as `tojson` writes them.

@@ -1,36 +1,28 @@
 //! A call as a name and pairs of tags, one around a key and one around its value: GLM, and what learned from it.
+//!
+//! `<tool_call>f\n<arg_key>x</arg_key>\n<arg_value>1</arg_value>\n</tool_call>`
 
-use super::{Arguments, End, NotACall, Region, Rules, Spelling, object};
-use crate::chat::{Tool, ToolCall};
+use super::{Arguments, End, NAME, NotACall, Region, Rules, object};
+use crate::chat::{
+    Tool, ToolCall,
+    dialect::{Pairs, Spelling},
+};
 
-/// Bytes of a name or a key.
-const NAME: usize = 256;
-
-/// The tags, and the white space that the family's template sets around them.
-pub(super) struct Pairs {
-    pub open: &'static str,
-    /// After the name.
-    pub head: &'static str,
-    pub key: [&'static str; 2],
-    /// Between key and value.
-    pub gap: &'static str,
-    /// Around the value's type, which some write between the two.
-    pub kind: Option<[&'static str; 2]>,
-    pub value: [&'static str; 2],
-    /// After a value.
-    pub tail: &'static str,
-    pub close: &'static str,
-    /// Tags around all calls of a turn, which may be missing.
-    pub all: Option<[&'static str; 2]>,
+/// Reads what follows a mark, in those tags that the mark is one of.
+pub(super) async fn read(pairs: &[Pairs], region: &Region) -> Result<(), NotACall> {
+    let opens = |pairs: &&Pairs| {
+        let all = pairs.all.map(|[open, _]| open);
+        region.is_opened_by(pairs.call[0]) || all.is_some_and(|open| region.is_opened_by(open))
+    };
+    pairs.iter().find(opens).ok_or(NotACall)?.read(region).await
 }
 
 impl Pairs {
-    /// Reads what follows `open`, where the format's first mark is this or the tag around all.
-    pub(super) async fn read(&self, region: &Region) -> Result<(), NotACall> {
+    async fn read(&self, region: &Region) -> Result<(), NotACall> {
         let input = &region.input;
-        let Some([_, close]) = self.all else { return self.call(region).await };
-        if region.opened_by > 0 {
-            self.call(region).await?;
+        let Some([_, close]) = self.all else { return self.one(region).await };
+        if region.is_opened_by(self.call[0]) {
+            self.one(region).await?;
             input.pin();
             input.skip_space().await;
             if !input.eat(close).await {
@@ -40,8 +32,8 @@ impl Pairs {
         }
         loop {
             input.skip_space().await;
-            if input.eat(self.open).await {
-                self.call(region).await?;
+            if input.eat(self.call[0]).await {
+                self.one(region).await?;
             } else if input.eat(close).await {
                 return Ok(());
             } else {
@@ -51,13 +43,13 @@ impl Pairs {
     }
 
     /// One call, from its name on.
-    async fn call(&self, region: &Region) -> Result<(), NotACall> {
+    async fn one(&self, region: &Region) -> Result<(), NotACall> {
         let input = &region.input;
         input.skip_space().await;
         if input.is_next("{").await {
             object::call(region).await?;
             input.skip_space().await;
-            return if input.eat(self.close).await { Ok(()) } else { Err(NotACall) };
+            return if input.eat(self.close()).await { Ok(()) } else { Err(NotACall) };
         }
         let name = input.word(|char| !char.is_whitespace() && !"<>{}()".contains(char), NAME).await.ok_or(NotACall)?;
         input.skip_space().await;
@@ -65,26 +57,31 @@ impl Pairs {
         input.skip_space().await;
         // Only what follows makes the name certain.
         let is_object = input.is_next("{").await;
-        if !is_object && !input.is_next(self.key[0]).await && !input.is_next(self.close).await {
+        if !is_object && !input.is_next(self.key[0]).await && !input.is_next(self.close()).await {
             return Err(NotACall);
         }
         let mut arguments = region.call(&name)?;
         if is_object {
             arguments.object().await?;
             input.skip_space().await;
-            return if input.eat(self.close).await { Ok(()) } else { Err(NotACall) };
+            return if input.eat(self.close()).await { Ok(()) } else { Err(NotACall) };
         }
         loop {
             input.skip_space().await;
             if input.eat(self.key[0]).await {
                 self.pair(region, &mut arguments).await?;
-            } else if input.eat(self.close).await {
+            } else if input.eat(self.close()).await {
                 arguments.end();
                 return Ok(());
             } else {
                 return Err(NotACall);
             }
         }
+    }
+
+    /// What closes a call. White space before it is no part of it where it is read.
+    fn close(&self) -> &'static str {
+        self.call[1].trim_start()
     }
 
     async fn pair(&self, region: &Region, arguments: &mut Arguments) -> Result<(), NotACall> {
@@ -108,7 +105,8 @@ impl Pairs {
         if !input.eat(self.value[0]).await {
             return Err(NotACall);
         }
-        let (key, marks) = (key.trim(), &[self.value[1]]);
+        let key = key.trim();
+        let marks = &[self.value[1]];
         let end = End::tag(marks);
         match is_string {
             Some(is_string) => arguments.stated(key, end, is_string).await?,
@@ -117,6 +115,7 @@ impl Pairs {
         Ok(())
     }
 
+    /// One call.
     pub(super) fn render(&self, call: &ToolCall) -> String {
         let [key, key_end] = self.key;
         let [value, value_end] = self.value;
@@ -125,15 +124,17 @@ impl Pairs {
             format!("{key}{name}{key_end}{}{value}{argument}{value_end}{}", self.gap, self.tail)
         };
         let pairs: String = call.arguments.iter().map(pair).collect();
-        format!("{}{}{}{pairs}{}", self.open, call.name, self.head, self.close)
+        let [open, close] = self.call;
+        format!("{open}{}{}{pairs}{close}", call.name, self.head)
     }
 
-    pub(super) fn grammar(&self, rules: &mut Rules, tool: &Tool) -> String {
-        let open = rules.literal(&format!("{}{}{}", self.open, tool.name, self.head));
+    /// What [`Pairs::render`] writes.
+    pub(super) fn grammar(&self, rules: &mut Rules<'_>, tool: &Tool) -> String {
+        let open = rules.literal(&format!("{}{}{}", self.call[0], tool.name, self.head));
         let end = format!("{}{}", self.value[1], self.tail);
         let pairs = rules.arguments(tool, Spelling::Json, &end, |name| {
             format!("{}{name}{}{}{}", self.key[0], self.key[1], self.gap, self.value[0])
         });
-        format!("{open} {pairs} {}", rules.literal(self.close))
+        format!("{open} {pairs} {}", rules.literal(self.call[1]))
     }
 }

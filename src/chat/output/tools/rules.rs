@@ -96,11 +96,6 @@ impl<'a> Rules<'a> {
         if parts.is_empty() { "\"\"".to_owned() } else { parts.join(" ") }
     }
 
-    /// A mark: the special token of this name where the model has one, else the text.
-    pub fn mark(&self, text: &str) -> String {
-        self.literal(text)
-    }
-
     /// The text, special tokens in it told apart.
     fn parts<'t>(&self, text: &'t str) -> Vec<Part<'t>> {
         let mut parts = Vec::new();

@@ -1,21 +1,14 @@
-//! How formats that set no quotes around values spell those that are no strings.
+//! How values that are no strings are written where a format sets no quotes around them.
 
 use serde_json::Value;
 
-use crate::chat::python::{self, Dumps};
-
-/// A template's way to write a value between tags. Strings stand as they are in all of them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Spelling {
-    /// `tojson`.
-    Json,
-    /// `tojson` for objects and arrays, Python's `str` for the rest: `True`, `None`.
-    Python,
-    /// Python's `str` for everything.
-    Repr,
-}
+use crate::chat::{
+    dialect::Spelling,
+    python::{self, Dumps},
+};
 
 impl Spelling {
+    /// This value, strings as they are.
     pub(super) fn text(self, value: &Value) -> String {
         match (value, self) {
             (Value::String(text), _) => text.clone(),

@@ -4,13 +4,14 @@
 use serde_json::{Map, Value, json};
 
 use super::{
-    Notation, Rules, Spelling,
+    Notation, Rules,
     kept::{no_other, unkept},
     rules::unheld,
 };
 use crate::chat::{
     Tool,
     constraint::grammar::text_format,
+    dialect::Spelling,
     schema::{Shape, Types},
 };
 

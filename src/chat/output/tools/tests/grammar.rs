@@ -9,16 +9,15 @@ use llguidance::{
 };
 
 use super::*;
-use crate::chat::output::tools::Rules;
 
 /// A grammar for one call of this tool, envelope and all, over bytes.
-fn matcher(format: &Format, tool: &Tool) -> Matcher {
+fn matcher(format: &ToolFormat, tool: &Tool) -> Matcher {
     matcher_with(format, tool, &ApproximateTokEnv::single_byte_env(), &|_| None)
 }
 
-fn matcher_with(format: &Format, tool: &Tool, env: &TokEnv, special: &dyn Fn(&str) -> Option<u32>) -> Matcher {
+fn matcher_with(format: &ToolFormat, tool: &Tool, env: &TokEnv, special: &dyn Fn(&str) -> Option<u32>) -> Matcher {
     let mut rules = Rules::new(special);
-    let call = (format.grammar)(&mut rules, tool);
+    let call = super::super::grammar(format, &mut rules, tool);
     let (open, close) = (rules.literal(format.envelope.open), rules.literal(format.envelope.close));
     let grammar = format!("start: {open} {call} {close}\n{}", rules.text());
     let factory = ParserFactory::new_simple(env).expect("a factory");
@@ -34,11 +33,11 @@ fn accepts(matcher: &Matcher, text: &str) -> (usize, bool) {
     (count, matcher.is_accepting().expect("a grammar that goes on"))
 }
 
-fn check_accepted(format: &Format, index: usize, arguments: Value) {
+fn check_accepted(format: &ToolFormat, index: usize, arguments: Value) {
     let tool = &tools()[index];
     let Value::Object(arguments) = arguments else { panic!("an object") };
     let call = ToolCall { id: "abc123def".to_owned(), name: tool.name.clone(), arguments };
-    let written = format!("{}{}{}", format.envelope.open, (format.render)(&call, 0), format.envelope.close);
+    let written = render_turn(format, &[call]);
     let matcher = matcher(format, tool);
     let (count, ends) = accepts(&matcher, &written);
     let rest = written.get(count..).unwrap_or("…");
@@ -47,7 +46,7 @@ fn check_accepted(format: &Format, index: usize, arguments: Value) {
 
 #[test]
 fn grammars_accept_what_formats_write() {
-    for format in FORMATS {
+    for format in FORMATS.iter() {
         // llguidance lets no escapes of surrogates pass.
         for text in TEXTS.iter().filter(|text| text.chars().all(|char| char < '\u{ffff}') || format.name != "reka") {
             check_accepted(
@@ -66,12 +65,12 @@ fn grammars_accept_what_formats_write() {
 
 #[test]
 fn grammars_refuse_what_schemas_do() {
-    for format in FORMATS {
+    for format in FORMATS.iter() {
         let refused = |index: usize, arguments: Value, schema: &str| {
             let Value::Object(arguments) = arguments else { panic!("an object") };
             let tool = &tools()[index];
             let call = ToolCall { id: "abc123def".to_owned(), name: tool.name.clone(), arguments };
-            let written = format!("{}{}{}", format.envelope.open, (format.render)(&call, 0), format.envelope.close);
+            let written = render_turn(format, &[call]);
             let (count, _) = accepts(&matcher(format, tool), &written);
             assert!(count < written.len(), "{} lets {written} pass, against {schema}", format.name);
         };
@@ -129,7 +128,7 @@ fn grammars_take_special_tokens() {
     let words: Vec<Vec<u8>> = bytes.chain(names).chain([end]).collect();
     let trie = TokTrie::from(&TokRxInfo::new(words.len() as u32, words.len() as u32 - 1), &words);
     let env: TokEnv = Arc::new(ApproximateTokEnv::new(trie));
-    for format in FORMATS {
+    for format in FORMATS.iter() {
         for (index, arguments) in [
             (1, json!({"path": "a/b", "content": " if a < b:\n\"c\"\n", "tags": ["x", ""], "options": {"mode": 420}})),
             (0, json!({"city": "5", "days": 3, "metric": false, "unit": "c"})),
@@ -138,7 +137,7 @@ fn grammars_take_special_tokens() {
             let tool = &tools()[index];
             let Value::Object(arguments) = arguments else { panic!("an object") };
             let call = ToolCall { id: "abc123def".to_owned(), name: tool.name.clone(), arguments };
-            let written = format!("{}{}{}", format.envelope.open, (format.render)(&call, 0), format.envelope.close);
+            let written = render_turn(format, &[call]);
             let tokens = tokens(&written, &special);
             let mut matcher = matcher_with(format, tool, &env, &special);
             let count = matcher.try_consume_tokens(&tokens).expect("a grammar that goes on");
@@ -184,7 +183,7 @@ fn check_schema_in(formats: &[&str], schema: Value, accepted: &[Value], refused:
         let passes = |value: &Value| {
             let arguments = Map::from_iter([("x".to_owned(), value.clone())]);
             let call = ToolCall { id: String::new(), name: "f".to_owned(), arguments };
-            let written = format!("{}{}{}", format.envelope.open, (format.render)(&call, 0), format.envelope.close);
+            let written = render_turn(format, &[call]);
             let (count, ends) = accepts(&matcher, &written);
             (count == written.len() && ends, written)
         };
@@ -260,7 +259,7 @@ fn check_refused(parameters: &Value, expected: &str) {
     for name in NOTATIONS.iter().filter(|name| **name != "lfm2") {
         let format = FORMATS.iter().find(|format| format.name == *name).expect("a format");
         let mut rules = Rules::new(&|_| None);
-        (format.grammar)(&mut rules, &tool);
+        super::super::grammar(format, &mut rules, &tool);
         let refused = rules.refused().unwrap_or_else(|| panic!("{name} takes {parameters}"));
         assert!(refused.contains(expected), "{name}: {refused}");
     }
