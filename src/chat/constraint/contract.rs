@@ -7,7 +7,7 @@ use super::grammar::{self, AnswerGuide, Grammar, Thinking};
 use crate::chat::{
     Error, Field, Format, Model, ParallelCalls, Phase, Prompt, Request, Tool, ToolChoice,
     dialect::{ToolFormat, Turns},
-    output::tools::{self, Rules},
+    output::{grammar::Rules, tools},
 };
 use crate::engine::Guide;
 

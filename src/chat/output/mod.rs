@@ -1,6 +1,8 @@
 //! How tokens become events: the splitter of thoughts, text and calls, the readers of calls, stop strings, loops.
 
+mod calls;
 pub(in crate::chat) mod emitter;
+pub(in crate::chat) mod grammar;
 pub(in crate::chat) mod input;
 pub(in crate::chat) mod json;
 pub(in crate::chat) mod loops;

@@ -4,8 +4,9 @@
 use std::{future::Future, pin::Pin, sync::Arc, task};
 
 use super::{
+    calls::Region,
     reading::{Beginning, Reading},
-    tools::{self, Region},
+    tools,
 };
 use crate::chat::{
     Event, Phase,

@@ -6,10 +6,7 @@ use std::{future::Future, pin::Pin};
 
 use serde_json::{Map, Value};
 
-use super::{
-    DEPTH, End, NAME, NotACall, Region, Rules,
-    values::{resolved, with_definitions},
-};
+use super::{DEPTH, End, NAME, NotACall, Region, Rules, resolved, with_definitions};
 use crate::chat::{Tool, ToolCall, dialect::Spelling, output::input::Input, schema::Shape};
 
 /// The syntax with this token before each tag.

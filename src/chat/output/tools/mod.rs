@@ -3,7 +3,11 @@
 
 use std::{future::Future, pin::Pin};
 
-use super::{json, reading::Reading};
+use super::{
+    calls::{Arguments, End, NotACall, Region},
+    grammar::{Notation, Parameter, Quotes, Rules, resolved, with_definitions},
+    json,
+};
 use crate::chat::{
     Tool,
     dialect::{Envelope, Syntax, ToolFormat},
@@ -11,7 +15,6 @@ use crate::chat::{
 };
 
 mod actions;
-mod arguments;
 mod braces;
 mod calling_tool;
 mod deepseek;
@@ -19,42 +22,20 @@ mod elements;
 mod function_tag;
 mod functions;
 mod harmony;
-mod kept;
 mod keyed;
 mod kimi;
-mod misplaced;
 mod mistral;
-mod notation;
 mod object;
 mod object_or_code;
 mod pairs;
 mod python;
 mod recipient;
-mod region;
-mod rules;
 mod solar;
-mod spelling;
 mod statement;
 mod tags;
 mod typed_xml;
-mod values;
 
 pub(in crate::chat::output) use harmony::message;
-pub(in crate::chat) use rules::Rules;
-
-use arguments::{Arguments, End};
-use notation::{Notation, Quotes};
-pub(in crate::chat::output) use region::Region;
-
-/// The text at hand is no call. What was read of it since the last call is text.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::chat::output) struct NotACall;
-
-impl From<json::NotJson> for NotACall {
-    fn from(_: json::NotJson) -> NotACall {
-        NotACall
-    }
-}
 
 /// A reader of calls. It begins calls in its region, and ends when what belongs to it has been read.
 pub(in crate::chat::output) type Parsing = Pin<Box<dyn Future<Output = Result<(), NotACall>> + Send>>;

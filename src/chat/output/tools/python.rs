@@ -4,7 +4,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Arguments, NAME, NotACall, Notation, Region, Rules, in_name, rules::Parameter};
+use super::{Arguments, NAME, NotACall, Notation, Parameter, Region, Rules, in_name};
 use crate::chat::{
     Tool, ToolCall,
     dialect::{Python, PythonArguments},

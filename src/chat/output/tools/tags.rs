@@ -2,7 +2,7 @@
 //!
 //! `<invoke name="f">\n<parameter name="x">1</parameter>\n</invoke>`
 
-use super::{Arguments, End, NAME, NotACall, Region, Rules, rules::Parameter};
+use super::{Arguments, End, NAME, NotACall, Parameter, Region, Rules};
 use crate::chat::{
     Tool, ToolCall,
     dialect::{Tags, Typed},

@@ -4,7 +4,7 @@
 
 use serde_json::{Value, json};
 
-use super::{End, NAME, NotACall, Region, Rules, rules::Parameter};
+use super::{End, NAME, NotACall, Parameter, Region, Rules};
 use crate::chat::{Tool, ToolCall, dialect::Spelling, schema::Shape};
 
 const CLOSE: &str = "<|close|>argument<|sep|>";

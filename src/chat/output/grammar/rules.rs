@@ -48,7 +48,7 @@ impl<'a> Rules<'a> {
     }
 
     /// The grammar cannot hold to a schema. What is said first counts.
-    pub(super) fn refuse(&mut self, why: impl FnOnce() -> String) {
+    pub(in crate::chat::output) fn refuse(&mut self, why: impl FnOnce() -> String) {
         self.refused.get_or_insert_with(why);
     }
 
@@ -58,14 +58,14 @@ impl<'a> Rules<'a> {
     }
 
     /// Refuses what this schema says beyond what notations keep that are not JSON.
-    pub(super) fn keep(&mut self, node: &Value) {
+    pub(in crate::chat::output) fn keep(&mut self, node: &Value) {
         if let Some(keyword) = unkept(node) {
             self.refuse(|| unheld(&format!("{keyword:?} together with what stands beside it")));
         }
     }
 
     /// [`Rules::keep`] of an object whose members are listed.
-    pub(super) fn keep_members(&mut self, node: &Value) {
+    pub(in crate::chat::output) fn keep_members(&mut self, node: &Value) {
         self.keep(node);
         if let Some(name) = undescribed(node) {
             self.refuse(|| format!("\"required\" has {name:?}, which \"properties\" lacks"));
@@ -73,7 +73,12 @@ impl<'a> Rules<'a> {
     }
 
     /// A rule for this schema, which may refer to itself: made once, however often it is asked for.
-    pub(super) fn once(&mut self, kind: &str, node: &Value, make: impl FnOnce(&mut Rules<'a>) -> String) -> String {
+    pub(in crate::chat::output) fn once(
+        &mut self,
+        kind: &str,
+        node: &Value,
+        make: impl FnOnce(&mut Rules<'a>) -> String,
+    ) -> String {
         let key = format!("{kind} {node}");
         if let Some(name) = self.known.get(&key) {
             return name.clone();
@@ -128,7 +133,7 @@ impl<'a> Rules<'a> {
     }
 
     /// The shortest text that all of these terms match and that is followed by `close`, and `close`.
-    pub(super) fn until(&mut self, terms: &[String], close: &str) -> String {
+    pub(in crate::chat::output) fn until(&mut self, terms: &[String], close: &str) -> String {
         let parts = self.parts(close);
         let (before, after) = match parts.first() {
             Some(Part::Text(before)) => (*before, &close[before.len()..]),
@@ -157,7 +162,7 @@ impl<'a> Rules<'a> {
     }
 
     /// A tool's schema, whose members a notation lists one by one.
-    pub(super) fn described(&mut self, parameters: &Value) -> Value {
+    pub(in crate::chat::output) fn described(&mut self, parameters: &Value) -> Value {
         let node = resolved(parameters);
         self.keep_members(&node);
         if let Some(reference) = foreign_reference(parameters) {
@@ -172,7 +177,7 @@ impl<'a> Rules<'a> {
     }
 
     /// One lexeme, as a name in capitals makes it.
-    pub(super) fn lexeme(&mut self, body: &str) -> String {
+    pub(in crate::chat::output) fn lexeme(&mut self, body: &str) -> String {
         let name = self.name().to_uppercase();
         self.rules.push(format!("{name}: {body}"));
         name
@@ -223,6 +228,6 @@ impl<'a> Rules<'a> {
 }
 
 /// Why a keyword is refused.
-pub(super) fn unheld(what: &str) -> String {
+pub(in crate::chat::output) fn unheld(what: &str) -> String {
     format!("{what} cannot be enforced in the notation that this model writes arguments in, which is not JSON")
 }

@@ -9,7 +9,7 @@ use crate::chat::{
 
 impl Spelling {
     /// This value, strings as they are.
-    pub(super) fn text(self, value: &Value) -> String {
+    pub(in crate::chat::output) fn text(self, value: &Value) -> String {
         match (value, self) {
             (Value::String(text), _) => text.clone(),
             (Value::Array(_) | Value::Object(_), Spelling::Json | Spelling::Python) | (_, Spelling::Json) => {

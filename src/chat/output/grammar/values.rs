@@ -20,7 +20,7 @@ const OTHERS: [&str; 6] = ["number", "integer", "boolean", "null", "array", "obj
 
 impl Rules<'_> {
     /// All parameters of a tool: what `head` writes before a value, the value, and `end`.
-    pub(super) fn arguments(
+    pub(in crate::chat::output) fn arguments(
         &mut self,
         tool: &Tool,
         spelling: Spelling,
@@ -40,7 +40,7 @@ impl Rules<'_> {
     }
 
     /// A value of this schema, and `end`.
-    pub(super) fn argument(&mut self, schema: &Value, spelling: Spelling, end: &str) -> String {
+    pub(in crate::chat::output) fn argument(&mut self, schema: &Value, spelling: Spelling, end: &str) -> String {
         if is_free(schema) {
             return self.text_until(end);
         }
@@ -54,7 +54,13 @@ impl Rules<'_> {
     }
 
     /// As [`Rules::argument`], but where that is any text, it does not begin with this.
-    pub(super) fn argument_but(&mut self, schema: &Value, spelling: Spelling, begin: &str, end: &str) -> String {
+    pub(in crate::chat::output) fn argument_but(
+        &mut self,
+        schema: &Value,
+        spelling: Spelling,
+        begin: &str,
+        end: &str,
+    ) -> String {
         match is_free(schema) {
             true => self.until(&["/(?s:.*)/".to_owned(), format!("~({} /(?s:.*)/)", Value::from(begin))], end),
             false => self.argument(schema, spelling, end),
@@ -62,7 +68,7 @@ impl Rules<'_> {
     }
 
     /// A string of this schema as it is, and `end`; `None` where no string is allowed.
-    pub(super) fn string(&mut self, schema: &Value, end: &str) -> Option<String> {
+    pub(in crate::chat::output) fn string(&mut self, schema: &Value, end: &str) -> Option<String> {
         self.string_but(schema, end, &no_other(schema), &Shape::of(schema.clone()))
     }
 
@@ -91,7 +97,12 @@ impl Rules<'_> {
     }
 
     /// A value of this schema that is no string, and `end`; `None` where only strings are allowed.
-    pub(super) fn no_string(&mut self, schema: &Value, spelling: Spelling, end: &str) -> Option<String> {
+    pub(in crate::chat::output) fn no_string(
+        &mut self,
+        schema: &Value,
+        spelling: Spelling,
+        end: &str,
+    ) -> Option<String> {
         let types = Shape::of(schema.clone()).types();
         if types.is_some_and(Types::only_string) {
             return None;
@@ -114,7 +125,7 @@ impl Rules<'_> {
     }
 
     /// What a schema asks of a string's text, as terms of Lark.
-    pub(super) fn terms(&mut self, node: &Value) -> Vec<String> {
+    pub(in crate::chat::output) fn terms(&mut self, node: &Value) -> Vec<String> {
         let mut terms: Vec<String> = node["pattern"].as_str().map(anchored).into_iter().collect();
         if node.get("minLength").is_some() || node.get("maxLength").is_some() {
             let least = node["minLength"].as_u64().unwrap_or(0);
@@ -149,7 +160,7 @@ fn fixed(node: &Value) -> Option<Vec<Value>> {
 }
 
 /// What a schema refers to, with the definitions that it may refer to in turn.
-pub(super) fn resolved(schema: &Value) -> Value {
+pub(in crate::chat::output) fn resolved(schema: &Value) -> Value {
     let mut node = schema;
     for _ in 0..16 {
         let Some(pointer) = node["$ref"].as_str().and_then(|reference| reference.strip_prefix('#')) else { break };
@@ -160,7 +171,7 @@ pub(super) fn resolved(schema: &Value) -> Value {
 }
 
 /// A part of a schema that carries the definitions of the whole.
-pub(super) fn with_definitions(part: &Value, whole: &Value) -> Value {
+pub(in crate::chat::output) fn with_definitions(part: &Value, whole: &Value) -> Value {
     let mut part = part.clone();
     if let Value::Object(own) = &mut part {
         for name in ["$defs", "definitions"] {

@@ -31,7 +31,7 @@ const OTHERS: &[&str] = &[
 const STRINGS: &[&str] = &["pattern", "minLength", "maxLength", "format"];
 
 /// The first keyword of a schema, without what is below it, that these notations do not keep.
-pub(super) fn unkept(node: &Value) -> Option<&'static str> {
+pub(in crate::chat::output) fn unkept(node: &Value) -> Option<&'static str> {
     let has = |keyword: &&&str| node.get(**keyword).is_some();
     let restricting = || NEVER.iter().chain(CHOICES).chain(OTHERS).chain(STRINGS);
     if let Some(keyword) = NEVER.iter().find(has) {
@@ -51,13 +51,13 @@ pub(super) fn unkept(node: &Value) -> Option<&'static str> {
 }
 
 /// Why an object's members cannot be listed, if so: a name that must be there and is not described.
-pub(super) fn undescribed(node: &Value) -> Option<&str> {
+pub(in crate::chat::output) fn undescribed(node: &Value) -> Option<&str> {
     let names = node["required"].as_array().into_iter().flatten().filter_map(Value::as_str);
     names.into_iter().find(|name| node["properties"].get(name).is_none())
 }
 
 /// A reference to another place than the definitions, which parts of a schema take with them.
-pub(super) fn foreign_reference(schema: &Value) -> Option<&str> {
+pub(in crate::chat::output) fn foreign_reference(schema: &Value) -> Option<&str> {
     match schema {
         Value::Object(fields) => {
             let own = fields.get("$ref").and_then(Value::as_str);
@@ -83,7 +83,7 @@ fn restricts_others(node: &Value, depth: usize) -> bool {
 /// How a string without quotes must begin, as terms of Lark, where it might be read as another value that the schema
 /// restricts. By its first character: llguidance looks for the longest lexeme, and a text that may still become a
 /// string would hide the number that it is.
-pub(super) fn no_other(schema: &Value) -> Vec<String> {
+pub(in crate::chat::output) fn no_other(schema: &Value) -> Vec<String> {
     let Some(types) = Shape::of(schema.clone()).types().filter(|types| types.string) else { return Vec::new() };
     if types.only_string() || !restricts_others(schema, 4) {
         return Vec::new();

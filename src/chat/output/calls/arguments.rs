@@ -89,7 +89,7 @@ impl Sink for Unclosed<'_> {
 
 impl Arguments {
     /// Of a call that has begun, by the schema of its tool.
-    pub(super) fn new(region: Region, shape: Shape) -> Arguments {
+    pub(in crate::chat::output) fn new(region: Region, shape: Shape) -> Arguments {
         let misplaced = Misplaced::of(&shape);
         Arguments { region, shape, members: 0, misplaced }
     }
@@ -251,7 +251,7 @@ impl Arguments {
 }
 
 /// Text without one newline at each end.
-pub(super) fn without_newlines(text: &str) -> &str {
+pub(in crate::chat::output) fn without_newlines(text: &str) -> &str {
     let text = text.strip_prefix('\n').unwrap_or(text);
     text.strip_suffix('\n').unwrap_or(text)
 }

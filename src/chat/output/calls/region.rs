@@ -2,7 +2,8 @@
 
 use std::{ops::Deref, sync::Arc};
 
-use super::{Arguments, End, NotACall, Reading};
+use super::{Arguments, End, NotACall};
+use crate::chat::output::reading::Reading;
 
 /// Tools that families take code to be meant for.
 const INTERPRETERS: &[&str] = &["code_interpreter", "python", "ipython"];
@@ -30,7 +31,7 @@ impl Region {
     }
 
     /// Whether this mark opened it.
-    pub(super) fn is_opened_by(&self, mark: &str) -> bool {
+    pub(in crate::chat::output) fn is_opened_by(&self, mark: &str) -> bool {
         self.opened_by == Some(mark)
     }
 
@@ -38,12 +39,12 @@ impl Region {
     ///
     /// # Errors
     /// No tool of this name was declared.
-    pub(super) fn call(&self, name: &str) -> Result<Arguments, NotACall> {
+    pub(in crate::chat::output) fn call(&self, name: &str) -> Result<Arguments, NotACall> {
         self.call_with_id(name, None)
     }
 
     /// [`Region::call`] with the id that the model gave it.
-    pub(super) fn call_with_id(&self, name: &str, id: Option<String>) -> Result<Arguments, NotACall> {
+    pub(in crate::chat::output) fn call_with_id(&self, name: &str, id: Option<String>) -> Result<Arguments, NotACall> {
         if !self.may_call(name) {
             return Err(NotACall);
         }
@@ -63,19 +64,19 @@ impl Region {
     }
 
     /// Whether this tool was declared.
-    pub(super) fn declares(&self, name: &str) -> bool {
+    pub(in crate::chat::output) fn declares(&self, name: &str) -> bool {
         self.tool(name).is_some()
     }
 
     /// Takes this, which must be next behind white space.
-    pub(super) async fn expect(&self, mark: &str) -> Result<(), NotACall> {
+    pub(in crate::chat::output) async fn expect(&self, mark: &str) -> Result<(), NotACall> {
         self.input.skip_space().await;
         if self.input.eat(mark).await { Ok(()) } else { Err(NotACall) }
     }
 
     /// Behind an item of a list: whether another follows. Takes the comma, which may be missing before the end, or the
     /// end.
-    pub(super) async fn goes_on(&self, end: &str) -> Result<bool, NotACall> {
+    pub(in crate::chat::output) async fn goes_on(&self, end: &str) -> Result<bool, NotACall> {
         self.input.skip_space().await;
         let more = self.input.eat(",").await;
         self.input.skip_space().await;
@@ -87,7 +88,7 @@ impl Region {
 
     /// Takes the mark that closes calls, if it is next. Models leave it out; and the end of an answer that was cut may
     /// be its beginning.
-    pub(super) async fn close(&self, mark: &str) {
+    pub(in crate::chat::output) async fn close(&self, mark: &str) {
         self.input.pin();
         self.input.skip_space().await;
         if self.input.eat(mark).await {
@@ -102,13 +103,13 @@ impl Region {
 
     /// Code for an interpreter, up to the first of these marks, where such a tool is declared: all of it is the argument
     /// `code`, or the tool's first. Takes the mark and returns its index.
-    pub(super) async fn code(&self, marks: &[&str]) -> Result<usize, NotACall> {
+    pub(in crate::chat::output) async fn code(&self, marks: &[&str]) -> Result<usize, NotACall> {
         let name = INTERPRETERS.iter().find(|name| self.declares(name)).ok_or(NotACall)?;
         self.code_for(name, marks).await
     }
 
     /// [`Region::code`] for the tool of this name.
-    pub(super) async fn code_for(&self, name: &str, marks: &[&str]) -> Result<usize, NotACall> {
+    pub(in crate::chat::output) async fn code_for(&self, name: &str, marks: &[&str]) -> Result<usize, NotACall> {
         let mut arguments = self.call(name)?;
         let members = arguments.shape().members();
         let code = members.iter().find(|name| *name == "code").or(members.first());
@@ -119,7 +120,7 @@ impl Region {
     }
 
     /// A call is complete; a failure from here on takes back only what follows.
-    pub(super) fn end_call(&self) {
+    pub(in crate::chat::output) fn end_call(&self) {
         self.output.end_call();
         self.input.pin();
     }

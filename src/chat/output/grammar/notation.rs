@@ -11,7 +11,7 @@ use crate::chat::{constraint::grammar::text_format, python, schema::Shape};
 
 /// What strings stand between.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Quotes {
+pub(in crate::chat::output) enum Quotes {
     /// Python's own.
     Python,
     /// This on either side, without escapes.
@@ -32,7 +32,7 @@ impl Quotes {
 }
 
 /// How a notation writes what JSON has its own ways for.
-pub(super) struct Notation {
+pub(in crate::chat::output) struct Notation {
     /// What strings stand between.
     pub string: Quotes,
     /// A key, quotes and all.
@@ -50,7 +50,7 @@ pub(super) struct Notation {
 
 impl Notation {
     /// As Python's `repr`.
-    pub(super) const PYTHON: Notation = Notation {
+    pub(in crate::chat::output) const PYTHON: Notation = Notation {
         string: Quotes::Python,
         key: |name| python::repr(&Value::from(name)),
         words: ["True", "False", "None"],
@@ -62,7 +62,7 @@ impl Notation {
     };
 
     /// A value of this schema.
-    pub(super) fn value(&self, rules: &mut Rules, schema: &Value) -> String {
+    pub(in crate::chat::output) fn value(&self, rules: &mut Rules, schema: &Value) -> String {
         self.at(rules, schema, 1)
     }
 
@@ -155,13 +155,13 @@ impl Notation {
     }
 
     /// The members of an object between its braces.
-    pub(super) fn members(&self, rules: &mut Rules, schema: &Value, depth: usize) -> String {
+    pub(in crate::chat::output) fn members(&self, rules: &mut Rules, schema: &Value, depth: usize) -> String {
         let key = |name: &str| format!("{}{}", (self.key)(name), self.colon);
         self.named(rules, schema, depth, &key)
     }
 
     /// [`Notation::members`] with what `key` writes before each value.
-    pub(super) fn named(
+    pub(in crate::chat::output) fn named(
         &self,
         rules: &mut Rules,
         schema: &Value,
