@@ -5,7 +5,7 @@ use std::{path::PathBuf, sync::Arc, time::Instant};
 use mettle::{
     chat,
     checkpoint::Checkpoint,
-    engine::{Device, Handle, Job, Limits, LoadError, text},
+    engine::{Device, Handle, Job, Limits, LoadError, Loader, text},
     hub::{self, Hub},
     mlx::{self, Options, Precision},
 };
@@ -85,10 +85,11 @@ impl Opened {
         }
         let checkpoint = self.checkpoint.clone();
         let (sender, cost) = std::sync::mpsc::channel();
-        let loading = text::load_at_once(&Device::start(), limits, move || {
-            let loaded = mlx::load(checkpoint, options)?.finish()?;
-            let _ = sender.send(loaded.cost().clone());
-            loaded.text()
+        let loading = text::load(&Device::start(), limits, move || {
+            mlx::load(checkpoint, options).text().then(move |(runner, embedder)| {
+                let _ = sender.send(embedder.cost().clone());
+                runner
+            })
         });
         let engine = loading.wait().map_err(|error| match error {
             LoadError::Failed(error) => Failure::from(error),

@@ -10,6 +10,7 @@ use super::{Error, files_with_extension, read_json};
 /// A model's chat templates.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Templates {
+    /// The one for requests without tools, or for all.
     pub default: String,
     /// The one called "tool_use", for requests with tools.
     pub tool_use: Option<String>,

@@ -14,6 +14,7 @@ use super::{
     instance::{Instance, Loader},
     places::Capacity,
     rounds::{Hosted, LoadError, Order, Rounds},
+    shared::{Unshared, awaited},
     stats::Counters,
     thread::DeviceThread,
 };
@@ -44,16 +45,52 @@ impl Device {
         L::Error: Send,
         M: FnOnce(Arc<Counters>) -> L + Send + 'static,
     {
-        let counters = Arc::new(Counters::default());
-        let handle = Handle::new(capacity, Arc::clone(&counters), Arc::clone(&self.thread));
+        let (handle, counters) = self.handle(capacity);
         let inbox = Arc::clone(handle.inbox());
         let (sender, outcome) = channel();
-        let order: Order = Box::new(move || Hosted::boxed(move || make(counters), inbox, sender));
+        self.order(Box::new(move || vec![Hosted::boxed(move || make(counters), inbox, sender)]));
+        Loading { handle, outcome }
+    }
+
+    /// Begins to load two instances that share something, such as a model's weights: one loader makes both. Each ends
+    /// by itself.
+    pub fn load_both<L, A, B, M>(&self, capacities: [Capacity; 2], make: M) -> LoadingBoth<A::Job, B::Job, L::Error>
+    where
+        L: Loader<Output = (A, B)> + 'static,
+        A: Instance + 'static,
+        B: Instance + 'static,
+        L::Error: Send,
+        M: FnOnce([Arc<Counters>; 2]) -> L + Send + 'static,
+    {
+        let (first, first_counters) = self.handle(capacities[0]);
+        let (second, second_counters) = self.handle(capacities[1]);
+        let (first_inbox, second_inbox) = (Arc::clone(first.inbox()), Arc::clone(second.inbox()));
+        let (first_sender, first_outcome) = channel();
+        let (second_sender, second_outcome) = channel();
+        self.order(Box::new(move || {
+            let (promise, awaited) = awaited();
+            let loader = move || {
+                make([first_counters, second_counters]).then(move |(first, second)| {
+                    promise.keep(second);
+                    first
+                })
+            };
+            let second = Hosted::boxed(move || awaited, second_inbox, second_sender);
+            vec![Hosted::boxed(loader, first_inbox, first_sender), second]
+        }));
+        (Loading { handle: first, outcome: first_outcome }, Loading { handle: second, outcome: second_outcome })
+    }
+
+    fn handle<J>(&self, capacity: Capacity) -> (Handle<J>, Arc<Counters>) {
+        let counters = Arc::new(Counters::default());
+        (Handle::new(capacity, Arc::clone(&counters), Arc::clone(&self.thread)), counters)
+    }
+
+    fn order(&self, order: Order) {
         if let Some(orders) = &mut *self.orders.lock().unwrap_or_else(PoisonError::into_inner) {
             orders.push(order);
         }
         self.thread.wake();
-        Loading { handle, outcome }
     }
 
     /// Ends whatever runs, drops all instances and returns when the thread is gone.
@@ -77,6 +114,9 @@ fn work(ended: &AtomicBool, arriving: &Mutex<Option<Vec<Order>>>) {
     drop(arriving.lock().unwrap_or_else(PoisonError::into_inner).take());
     rounds.close();
 }
+
+/// Two instances that are being loaded by one loader.
+pub type LoadingBoth<A, B, E> = (Loading<A, E>, Loading<B, Unshared>);
 
 /// An instance that is being loaded. Dropping this ends the loading.
 #[must_use]

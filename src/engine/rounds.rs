@@ -14,8 +14,8 @@ use super::{
     places::Place,
 };
 
-/// Makes a slot, on the device thread.
-pub(super) type Order = Box<dyn FnOnce() -> Box<dyn Slot> + Send>;
+/// Makes slots, on the device thread.
+pub(super) type Order = Box<dyn FnOnce() -> Vec<Box<dyn Slot>> + Send>;
 
 /// All that the device thread owns.
 #[derive(Default)]
@@ -47,7 +47,7 @@ pub(super) enum Turn {
 impl Rounds {
     /// Takes what is to be loaded.
     pub fn take(&mut self, orders: &mut Vec<Order>) {
-        self.slots.extend(orders.drain(..).map(|order| order()));
+        self.slots.extend(orders.drain(..).flat_map(|order| order()));
     }
 
     /// A turn for every instance, then a step for one that loads. False where there is nothing left to do.

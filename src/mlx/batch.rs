@@ -10,6 +10,7 @@ use super::Error;
 pub struct Segment {
     /// Where they start on the flat axis.
     pub start: usize,
+    /// How many there are.
     pub length: usize,
     /// How many tokens the sequence's state holds already, so the position of the first of these.
     pub offset: usize,
@@ -18,6 +19,7 @@ pub struct Segment {
 /// A forward pass.
 pub struct Batch {
     pub tokens: Array, // [total] u32
+    /// The rows, in the order of their tokens.
     pub segments: Vec<Segment>,
 }
 

@@ -28,6 +28,7 @@ impl<'a> Config<'a> {
         self.optional_count(key)?.ok_or_else(|| Error(format!("config.json has no {key}")))
     }
 
+    /// A whole number above zero, if it is there.
     pub fn optional_count(self, key: &str) -> Result<Option<usize>, Error> {
         match self.value(key) {
             None => Ok(None),
@@ -38,6 +39,7 @@ impl<'a> Config<'a> {
         }
     }
 
+    /// A number, if it is there.
     pub fn number(self, key: &str) -> Result<Option<f64>, Error> {
         match self.value(key) {
             None => Ok(None),
@@ -61,6 +63,7 @@ impl<'a> Config<'a> {
             .ok_or_else(|| Error(format!("config.json: {key} must be a list of numbers")))
     }
 
+    /// True or false, if it is there.
     pub fn flag(self, key: &str) -> Result<Option<bool>, Error> {
         match self.value(key) {
             None => Ok(None),
@@ -69,6 +72,7 @@ impl<'a> Config<'a> {
         }
     }
 
+    /// A string, if it is there and one.
     pub fn text(self, key: &str) -> Option<&'a str> {
         self.value(key).and_then(Value::as_str)
     }

@@ -72,6 +72,8 @@ pub struct Cost {
     pub context: usize,
     /// The number of token ids.
     pub vocabulary: usize,
+    /// Features of a hidden state, and so numbers of an embedding.
+    pub dim: usize,
 }
 
 /// What a model was read as.
@@ -86,12 +88,23 @@ pub struct Parts {
     pub attention: Vec<AttentionCost>,
 }
 
+/// A model's sizes.
+pub struct Sizes {
+    /// The most positions of a sequence.
+    pub context: usize,
+    /// The number of token ids.
+    pub vocabulary: usize,
+    /// Features of a hidden state.
+    pub dim: usize,
+}
+
 impl Cost {
     /// The cost of a model of these parts.
-    pub fn new(parts: Parts, context: usize, vocabulary: usize) -> Cost {
+    pub fn new(parts: Parts, sizes: Sizes) -> Cost {
         let Parts { embedding, layers, head, attention } = parts;
+        let Sizes { context, vocabulary, dim } = sizes;
         let memory = embedding.bytes() + layers.bytes() + head.map_or(0.0, Tally::bytes);
-        Cost { layers, head: head.unwrap_or(embedding), attention, memory, context, vocabulary }
+        Cost { layers, head: head.unwrap_or(embedding), attention, memory, context, vocabulary, dim }
     }
 
     /// Bytes of weights that every step reads, experts aside.
@@ -134,7 +147,10 @@ mod tests {
 
     fn cost(layers: Tally, attention: Vec<AttentionCost>) -> Cost {
         let nothing = Tally::default();
-        Cost::new(Parts { embedding: nothing, layers, head: Some(nothing), attention }, 4096, 256)
+        Cost::new(
+            Parts { embedding: nothing, layers, head: Some(nothing), attention },
+            Sizes { context: 4096, vocabulary: 256, dim: 64 },
+        )
     }
 
     #[test]
@@ -162,7 +178,7 @@ mod tests {
         embedding.read(50, 1.0);
         embedding.multiplies(25, 1.0);
         let parts = Parts { embedding, layers: Tally::default(), head: None, attention: Vec::new() };
-        let cost = Cost::new(parts, 1, 1);
+        let cost = Cost::new(parts, Sizes { context: 1, vocabulary: 1, dim: 1 });
         assert_eq!((cost.shared_bytes(), cost.products_to_write(), cost.memory), (50.0, 25.0, 50.0));
     }
 }

@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     checkpoint::{Pooling, PoolingMode},
-    engine::{Encoder, RunError},
+    engine::{Encoder, RunError, TokenId},
 };
 
 /// A model and how its hidden states become one vector a text.
@@ -61,8 +61,10 @@ impl Encoder for Embedder {
         self.pooling.most_tokens.map_or(made_for, |most| most.min(made_for))
     }
 
-    fn encode(&mut self, rows: &[&[u32]]) -> Result<Vec<Vec<f32>>, RunError> {
-        self.embed(rows).map_err(|error| RunError(error.0))
+    fn encode(&mut self, rows: &[&[TokenId]]) -> Result<Vec<Vec<f32>>, RunError> {
+        let ids: Vec<Vec<u32>> = rows.iter().map(|row| row.iter().map(|id| id.0).collect()).collect();
+        let rows: Vec<&[u32]> = ids.iter().map(Vec::as_slice).collect();
+        self.embed(&rows).map_err(|error| RunError(error.0))
     }
 }
 

@@ -44,18 +44,26 @@ pub enum Data {
 /// `weights` is one little-endian stream of `bits`-wide numbers a row.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Affine {
+    /// Bits of a number.
     pub bits: usize,
+    /// Inputs that share a scale and a bias.
     pub group: usize,
+    /// What scales and biases are.
     pub float: Float,
+    /// `[n, k * bits / 8]` bytes.
     pub weights: Vec<u8>,
+    /// `[n, k / group]` numbers.
     pub scales: Vec<u8>,
+    /// `[n, k / group]` numbers.
     pub biases: Vec<u8>,
 }
 
 /// MLX's mxfp4, nvfp4 and mxfp8: `codes` is one little-endian stream a row, `scales` a byte a group.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SmallFloats {
+    /// What the codes stand for.
     pub format: mlx_cpu::Micro,
+    /// `[n, k * bits / 8]` bytes.
     pub codes: Vec<u8>,
     pub scales: Vec<u8>,
 }

@@ -14,7 +14,9 @@ pub struct Roofline {
 /// The threads that kernels use and the instruction set they are compiled for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Processor {
+    /// Threads of the kernels.
     pub threads: usize,
+    /// The instruction set.
     pub level: String,
 }
 

@@ -35,6 +35,7 @@ impl Runner {
         logits.to_vec_exact().map_err(|error| Error(error.to_string()))
     }
 
+    /// The number of token ids.
     pub fn vocabulary(&self) -> usize {
         self.model.vocabulary()
     }

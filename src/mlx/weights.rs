@@ -43,6 +43,13 @@ pub struct Ledger {
     tally: RefCell<Tally>,
 }
 
+impl Ledger {
+    /// Bytes and products.
+    pub fn tally(&self) -> Tally {
+        *self.tally.borrow()
+    }
+}
+
 impl<'a> Source<'a> {
     /// The cursor at the top of the tree.
     pub fn root(&'a self) -> Weights<'a> {
@@ -56,7 +63,7 @@ impl<'a> Source<'a> {
 
     /// What was read so far.
     pub fn tally(&self) -> Tally {
-        *self.ledger.tally.borrow()
+        self.ledger.tally()
     }
 
     /// # Errors

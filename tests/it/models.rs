@@ -6,3 +6,4 @@ mod embeddings;
 mod golden;
 mod prefix;
 mod same;
+mod side_by_side;

@@ -234,6 +234,8 @@ struct Spelling {
     space: Option<char>,
     /// Names such as `<0x0A>` are single bytes.
     byte_names: bool,
+    /// What the names of parts within a word open with; other names begin a word, after a space.
+    within_word: Option<String>,
     strips_first_space: bool,
 }
 
@@ -258,6 +260,10 @@ impl Spelling {
                 self.space = Some(single_char(&decoder["replacement"]).ok_or_else(unsupported)?);
                 self.strips_first_space = decoder["prepend_scheme"] != "never";
             }
+            "WordPiece" => {
+                self.within_word = Some(decoder["prefix"].as_str().ok_or_else(unsupported)?.to_owned());
+                self.strips_first_space = true;
+            }
             "Strip" if decoder["content"] == " " && decoder["stop"] == 0 => {
                 self.strips_first_space = decoder["start"] != 0;
             }
@@ -273,6 +279,11 @@ impl Spelling {
             out.extend(spelled.unwrap_or_else(|| name.as_bytes().to_vec()));
         } else if let Some(byte) = byte_name(name).filter(|_| self.byte_names) {
             out.push(byte);
+        } else if let Some(prefix) = &self.within_word {
+            match name.strip_prefix(prefix) {
+                Some(rest) => out.extend_from_slice(rest.as_bytes()),
+                None => out.extend([b" ", name.as_bytes()].concat()),
+            }
         } else {
             let mut utf8 = [0; 4];
             for char in name.chars() {

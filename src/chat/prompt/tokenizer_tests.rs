@@ -199,10 +199,10 @@ fn unusable_tokenizers() {
     check(Vocabulary { scores: vec![], ..sentence_piece() }, "no scores");
     assert!(Tokenizer::from_json(b"{}").is_err());
     let wordpiece = br#"{"model": {"type": "WordPiece", "unk_token": "u", "continuing_subword_prefix": "\#\#",
-        "max_input_chars_per_word": 9, "vocab": {"u": 0}}, "decoder": {"type": "WordPiece", "prefix": "\#\#", "cleanup": true}}"#;
-    let wordpiece = String::from_utf8_lossy(wordpiece).replace("\\#", "#");
-    let error = Tokenizer::from_json(wordpiece.as_bytes()).unwrap_err().to_string();
-    assert!(error.contains("does not know its decoder") && error.contains("WordPiece"), "{error}");
+        "max_input_chars_per_word": 9, "vocab": {"u": 0}}, "decoder": {"type": "CTC"}}"#;
+    let unknown = String::from_utf8_lossy(wordpiece).replace("\\#", "#");
+    let error = Tokenizer::from_json(unknown.as_bytes()).unwrap_err().to_string();
+    assert!(error.contains("does not know its decoder") && error.contains("CTC"), "{error}");
 }
 
 /// Ids as Python's `tokenizers` 0.23.3 gives them for SmolLM2-135M-Instruct's tokenizer. Runs where the build was
@@ -280,4 +280,21 @@ fn control_tokens_by_name() {
         tokens.iter().map(|token| (token.text.as_str(), token.special)).collect::<Vec<_>>(),
         [expected[0], expected[1], expected[2]]
     );
+}
+
+/// BERT's parts within a word join the one before; other names begin a word.
+#[test]
+fn word_pieces() {
+    let json = serde_json::json!({
+        "model": {
+            "type": "WordPiece", "unk_token": "u", "continuing_subword_prefix": "##", "max_input_chars_per_word": 9,
+            "vocab": {"u": 0, "em": 1, "##bed": 2, "##s": 3, "it": 4}
+        },
+        "pre_tokenizer": {"type": "BertPreTokenizer"},
+        "decoder": {"type": "WordPiece", "prefix": "##", "cleanup": true}
+    });
+    let tokenizer = Tokenizer::from_json(json.to_string().as_bytes()).expect("it loads");
+    let ids = tokenizer.encode("it embeds it", true).expect("ids");
+    assert_eq!(ids, [4, 1, 2, 3, 4]);
+    assert_eq!(tokenizer.decode(&ids), "it embeds it");
 }

@@ -19,8 +19,11 @@ pub use vocabulary::{TokenType, Vocabulary};
 
 /// An opened file.
 pub(super) struct Gguf {
+    /// As a config.json has it.
     pub config: Value,
+    /// Its tokenizer.
     pub vocabulary: Box<Vocabulary>,
+    /// Where its tensors lie, by their Hugging Face names.
     pub weights: Weights,
 }
 

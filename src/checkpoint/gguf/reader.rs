@@ -21,6 +21,7 @@ const LEAST_ENTRY: u64 = 8 + 4 + 1;
 const LEAST_TENSOR: u64 = 8 + 4 + 4 + 8;
 
 pub(in super::super) struct Header {
+    /// What the file says of itself.
     pub metadata: Metadata,
     /// By the file's own names.
     pub tensors: Vec<Tensor>,
@@ -41,28 +42,34 @@ pub(in super::super) enum Value {
 }
 
 impl Metadata {
+    /// The value of a key.
     pub fn get(&self, key: &str) -> Option<&Value> {
         self.0.get(key)
     }
 
+    /// A string.
     pub fn text(&self, key: &str) -> Option<&str> {
         if let Value::Text(text) = self.get(key)? { Some(text) } else { None }
     }
 
+    /// True or false.
     pub fn boolean(&self, key: &str) -> Option<bool> {
         if let Value::Boolean(value) = self.get(key)? { Some(*value) } else { None }
     }
 
+    /// A whole number that is not negative.
     pub fn unsigned(&self, key: &str) -> Option<u64> {
         self.get(key)?.unsigned()
     }
 
+    /// A number of any kind.
     pub fn number(&self, key: &str) -> Option<f64> {
         self.get(key)?.number()
     }
 }
 
 impl Value {
+    /// The value as a whole number that is not negative.
     pub fn unsigned(&self) -> Option<u64> {
         match self {
             Value::Unsigned(value) => Some(*value),
@@ -71,6 +78,7 @@ impl Value {
         }
     }
 
+    /// The value as a number.
     pub fn number(&self) -> Option<f64> {
         match self {
             Value::Unsigned(value) => Some(*value as f64),
@@ -80,6 +88,7 @@ impl Value {
         }
     }
 
+    /// The value as a list.
     pub fn list(&self) -> Option<&[Value]> {
         if let Value::List(list) = self { Some(list) } else { None }
     }

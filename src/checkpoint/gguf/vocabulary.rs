@@ -12,18 +12,23 @@ pub struct Vocabulary {
     pub model: String,
     /// How text is split before merging: "smollm", "llama-bpe", …; only byte-level BPE has one.
     pub pre: Option<String>,
+    /// Their names.
     pub tokens: Vec<String>,
+    /// What each is.
     pub types: Vec<TokenType>,
     /// SentencePiece's scores; empty in byte-level BPE.
     pub scores: Vec<f32>,
     /// Pairs with a space between, best first; empty in SentencePiece.
     pub merges: Vec<String>,
+    /// The token that begins a document.
     pub bos: Option<u32>,
+    /// The token that ends one.
     pub eos: Option<u32>,
     /// The token that ends a turn.
     pub eot: Option<u32>,
     /// The token that ends a message, for tools.
     pub eom: Option<u32>,
+    /// The token for what has none.
     pub unknown: Option<u32>,
     /// Whether an encoded text begins with `bos`; `None` leaves it to the kind.
     pub add_bos: Option<bool>,
@@ -31,6 +36,7 @@ pub struct Vocabulary {
     pub add_eos: Option<bool>,
     /// Whether SentencePiece puts a space before the text.
     pub add_space_prefix: Option<bool>,
+    /// The chat template.
     pub template: Option<String>,
     /// A chat template of its own for requests with tools.
     pub tool_template: Option<String>,

@@ -4,7 +4,9 @@ pub(in super::super) use super::reader::Value;
 
 /// Metadata and tensors to write. A tensor: name, dimensions innermost first, type number, bytes.
 pub struct Writer {
+    /// In this order.
     pub metadata: Vec<(String, Value)>,
+    /// In this order.
     pub tensors: Vec<(String, Vec<u64>, u32, Vec<u8>)>,
 }
 
@@ -39,19 +41,23 @@ impl Writer {
         writer
     }
 
+    /// Sets a key, in the place of what it had.
     pub fn set(&mut self, key: &str, value: Value) {
         self.metadata.retain(|(existing, _)| existing != key);
         self.metadata.push((key.to_owned(), value));
     }
 
+    /// Sets a key to a string.
     pub fn text(&mut self, key: &str, text: &str) {
         self.set(key, Value::Text(text.to_owned()));
     }
 
+    /// Sets a key to a list of strings.
     pub fn strings(&mut self, key: &str, strings: &[&str]) {
         self.set(key, Value::List(strings.iter().map(|text| Value::Text((*text).to_owned())).collect()));
     }
 
+    /// The file.
     pub fn bytes(&self) -> Vec<u8> {
         let mut out = b"GGUF".to_vec();
         out.extend(3u32.to_le_bytes());

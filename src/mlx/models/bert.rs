@@ -5,18 +5,20 @@ use std::rc::Rc;
 
 use mlx_rs::Array;
 
-use super::{Architecture, Build, Built, Reader};
+use super::{Architecture, Build, Built, Kind, Reader};
 use crate::mlx::{
     Error,
     batch::Batch,
     config::Config,
-    cost::{Cost, Parts, Tally},
+    cost::{Cost, Parts, Sizes, Tally},
     nn::{Activation, Embedding, EncoderAttention, Heads, Joined, LayerNorm, Linear, Table},
     weights::{Source, Weights},
 };
 
+/// The row of the table.
 pub const ARCHITECTURE: Architecture = Architecture {
     names: &["bert"],
+    kind: Kind::Embedding,
     // A head for classification, heads of pretraining, and the numbers from 0 on.
     unused: &["pooler.", "cls.", "position_ids"],
     begin: || Box::new(Loading::default()),
@@ -87,12 +89,13 @@ impl Build for Loading {
             head: Some(Tally::default()),
             attention: Vec::new(),
         };
+        let sizes = Sizes { context: config.count("max_position_embeddings")?, vocabulary, dim };
         Ok(Some(Built::Reader(Rc::new(Bert {
             words,
             positions,
             norm: layer_norm(&embeddings, config)?,
             layers: std::mem::take(&mut self.layers),
-            cost: Cost::new(parts, config.count("max_position_embeddings")?, vocabulary),
+            cost: Cost::new(parts, sizes),
         }))))
     }
 }

@@ -9,7 +9,7 @@ use crate::mlx::{
     Error,
     batch::Batch,
     config::Config,
-    cost::{Cost, Parts, Tally},
+    cost::{Cost, Parts, Sizes, Tally},
     nn::{Attention, Embedding, Heads, Layer, Linear, RmsNorm, State, Table},
     weights::{Source, Weights},
 };
@@ -131,7 +131,8 @@ impl<B: Block + 'static> Build for Loading<B> {
             head: (!tied).then(|| end.since(layers_end)),
             attention: self.blocks.iter().filter_map(B::attention).map(Attention::cost).collect(),
         };
-        let cost = Cost::new(parts, config.count("max_position_embeddings")?, vocabulary);
+        let sizes = Sizes { context: config.count("max_position_embeddings")?, vocabulary, dim };
+        let cost = Cost::new(parts, sizes);
         let blocks = std::mem::take(&mut self.blocks);
         let embedding = self.embedding.take().expect("it was looked at above, so that its absence is a bug");
         Ok(Some(Built::Text(Rc::new(Decoder { embedding, blocks, norm, head, cost }))))

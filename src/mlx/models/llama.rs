@@ -3,7 +3,7 @@
 use mlx_rs::Array;
 
 use super::{
-    Architecture,
+    Architecture, Kind,
     decoder::{self, Place, Plan, heads},
 };
 use crate::mlx::{
@@ -13,8 +13,10 @@ use crate::mlx::{
     nn::{Attention, AttentionParts, GatedMlp, Layer, Linear, RmsNorm, Rope, State, qkv},
 };
 
+/// The row of the table.
 pub const ARCHITECTURE: Architecture = Architecture {
     names: &["llama", "mistral"],
+    kind: Kind::Text,
     // Old checkpoints store the frequencies that the config says anyway.
     unused: &["rotary_emb.inv_freq"],
     begin: || decoder::begin(Plan::of(Block::load)),

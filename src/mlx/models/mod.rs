@@ -69,10 +69,21 @@ pub trait Build {
     fn step(&mut self, source: &Source) -> Result<Option<Built>, Error>;
 }
 
+/// What a model is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// It writes text, and its hidden states make embeddings.
+    Text,
+    /// It makes embeddings.
+    Embedding,
+}
+
 /// A row of the table.
 pub struct Architecture {
     /// The `model_type`s it loads.
     pub names: &'static [&'static str],
+    /// What it is for.
+    pub kind: Kind,
     /// Parts of the names of tensors that it has no use for.
     pub unused: &'static [&'static str],
     /// A model of which nothing is loaded.

@@ -4,7 +4,7 @@
 use mlx_rs::Array;
 
 use super::{
-    Architecture,
+    Architecture, Kind,
     decoder::{self, Place, Plan, heads},
 };
 use crate::mlx::{
@@ -15,8 +15,10 @@ use crate::mlx::{
     weights::Weights,
 };
 
+/// The row of the table.
 pub const ARCHITECTURE: Architecture = Architecture {
     names: &["qwen3"],
+    kind: Kind::Text,
     unused: &[],
     begin: || decoder::begin(Plan::of(|place, index| Block::load(place, index, dense))),
 };
@@ -36,6 +38,7 @@ pub(super) fn dense(at: &Weights, norm: RmsNorm, config: Config, _: usize) -> Re
 }
 
 impl Block {
+    /// The layer of an index, whose feed-forward part `mlp` loads.
     pub fn load(place: &Place, index: usize, mlp: LoadMlp) -> Result<Block, Error> {
         let (at, config) = (place.layer(index), place.config);
         let (dim, eps) = (config.count("hidden_size")?, config.rms_norm_eps()?);

@@ -6,7 +6,7 @@
 use mlx_rs::Array;
 
 use super::{
-    Architecture,
+    Architecture, Kind,
     decoder::{self, Place, Plan, heads},
 };
 use crate::mlx::{
@@ -17,8 +17,10 @@ use crate::mlx::{
     weights::{Source, Weights},
 };
 
+/// The row of the table.
 pub const ARCHITECTURE: Architecture = Architecture {
     names: &["qwen3_5", "qwen3_5_text"],
+    kind: Kind::Text,
     // The vision tower and the draft head of multi-token prediction are not part of the text model.
     unused: &["vision_tower.", "visual.", "mtp."],
     begin: || decoder::begin(Plan { place, norm: last_norm, block: Block::load }),

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::{
-    Architecture,
+    Architecture, Kind,
     decoder::{self, Plan},
     qwen3::{self, Block},
 };
@@ -14,8 +14,10 @@ use crate::mlx::{
     weights::Weights,
 };
 
+/// The row of the table.
 pub const ARCHITECTURE: Architecture = Architecture {
     names: &["qwen3_moe"],
+    kind: Kind::Text,
     unused: &[],
     begin: || decoder::begin(Plan::of(|place, index| Block::load(place, index, feed_forward))),
 };

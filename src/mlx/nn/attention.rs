@@ -26,18 +26,23 @@ pub struct Heads {
 
 /// The parts a layer is made of.
 pub struct AttentionParts {
+    /// How queries, keys and values divide into heads.
     pub heads: Heads,
+    /// In front of the projections.
     pub norm: RmsNorm,
     /// Queries, keys and values.
     pub projections: Joined,
     /// Of each head's queries and keys, before the rotation.
     pub head_norms: Option<[RmsNorm; 2]>,
+    /// Turns queries and keys by their positions.
     pub rope: Rope,
     /// A token sees this many positions, itself included; `None` sees all before it.
     pub window: Option<usize>,
     /// Every head's queries are followed by as many gates: what it finds is multiplied with their sigmoid.
     pub gated: bool,
+    /// From heads back to features.
     pub output: Linear,
+    /// What computes.
     pub backend: Backend,
 }
 

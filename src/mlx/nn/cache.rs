@@ -18,6 +18,7 @@ const STEP: usize = 256;
 pub struct State {
     /// How many tokens it holds.
     pub length: usize,
+    /// In the order of the model.
     pub layers: Vec<Layer>,
 }
 

@@ -29,6 +29,7 @@ pub fn dtype(backend: Backend) -> Dtype {
 }
 
 impl ShortConv {
+    /// Of taps `[channels, width]`.
     pub fn new(taps: &[f32], channels: usize, backend: Backend) -> Result<ShortConv, Error> {
         let shape = [channels as i32, (taps.len() / channels) as i32];
         Ok(ShortConv { weight: Array::from_slice(taps, &shape).as_dtype(dtype(backend))? })

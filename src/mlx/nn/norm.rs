@@ -15,6 +15,7 @@ pub enum RmsNorm {
 }
 
 impl RmsNorm {
+    /// The `weight` of `dim` numbers at a place.
     pub fn load(at: &Weights, dim: usize, eps: f32) -> Result<RmsNorm, Error> {
         RmsNorm::load_shifted(at, dim, eps, 0.0)
     }

@@ -10,6 +10,7 @@ use crate::mlx::{Error, config::Config};
 /// Rotates the first `dims` features of every head by the token's position.
 #[derive(Clone)]
 pub struct Rope {
+    /// Features of a head that turn.
     pub dims: usize,
     /// Pairs are (2i, 2i+1) if true, (i, i + dims/2) if false.
     pub interleaved: bool,

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import gguf
 import gguf_llama
+import gguf_parts
 import mlx.core as mx
 import numpy as np
 from mlx.utils import tree_flatten
@@ -329,34 +330,6 @@ def load(folder: Path):
 # ---- GGUF ----
 
 
-def k_blocks(kind, rows: int, columns: int, random) -> np.ndarray:
-    """Random K-quant blocks: any bits are valid; the scales make the values about 1/16 in size."""
-    count = rows * columns // 256
-    small = lambda low, high: random.uniform(low, high, (count, 1)).astype(np.float16).view(np.uint8)
-    bits = lambda size: random.integers(0, 256, (count, size), dtype=np.uint8)
-    if kind == gguf.GGMLQuantizationType.Q6_K:
-        scales = random.integers(-128, 128, (count, 16), dtype=np.int8).view(np.uint8)
-        parts = [bits(128), bits(64), scales, small(3e-5, 6e-5)]
-    else:
-        size = 128 if kind == gguf.GGMLQuantizationType.Q4_K else 160
-        # The minimum is the middle of what the quants can be.
-        middle = 7.5 if kind == gguf.GGMLQuantizationType.Q4_K else 15.5
-        scale = random.uniform(2e-4, 3e-4, (count, 1)) * 7.5 / middle
-        parts = [scale.astype(np.float16).view(np.uint8), (middle * scale).astype(np.float16).view(np.uint8), bits(12), bits(size)]
-    return np.concatenate(parts, axis=1).reshape(rows, -1)
-
-
-def byte_vocabulary() -> tuple[list[str], list[int], list[str]]:
-    """256 tokens of byte-level BPE: bytes that UTF-8 never has make room for two merges and two control tokens."""
-    shown = [*range(33, 127), *range(161, 173), *range(174, 256)]
-    letters = {byte: chr(byte) for byte in shown}
-    letters |= {byte: chr(256 + i) for i, byte in enumerate(byte for byte in range(256) if byte not in shown)}
-    tokens, types = [letters[byte] for byte in range(256)], [1] * 256
-    tokens[0xFA:0xFC] = ["th", "the"]
-    tokens[0xFC:0xFE], types[0xFC:0xFE] = ["<|start|>", "<|end|>"], [3, 3]
-    return tokens, types, ["t h", "th e"]
-
-
 def write_gguf(path: Path, config: dict, formats: dict[str, str], seed: int, extra: dict[str, np.ndarray]) -> None:
     """A llama in GGUF, each tensor in the format that `formats` names; those it does not name are F32."""
     random = np.random.default_rng(seed)
@@ -374,7 +347,7 @@ def write_gguf(path: Path, config: dict, formats: dict[str, str], seed: int, ext
     writer.add_layer_norm_rms_eps(1e-5)
     writer.add_rope_freq_base(config["rope_theta"])
     writer.add_rope_dimension_count(head)
-    tokens, types, merges = byte_vocabulary()
+    tokens, types, merges = gguf_parts.byte_vocabulary()
     writer.add_tokenizer_model("gpt2")
     writer.add_tokenizer_pre("smollm")
     writer.add_token_list(tokens)
@@ -407,7 +380,7 @@ def write_gguf(path: Path, config: dict, formats: dict[str, str], seed: int, ext
             value = (1.0 + 0.15 * random.standard_normal(shape)).astype(np.float32)
             writer.add_tensor(f"{name}.weight", value)
         elif kind.name.endswith("_K"):
-            writer.add_tensor(f"{name}.weight", k_blocks(kind, *shape, random), raw_dtype=kind)
+            writer.add_tensor(f"{name}.weight", gguf_parts.k_blocks(kind, *shape, random), raw_dtype=kind)
         else:
             scale = 1.0 if name == "token_embd" else gain / np.sqrt(shape[1])
             value = (scale * random.standard_normal(shape)).astype(np.float32)

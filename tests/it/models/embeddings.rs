@@ -5,8 +5,8 @@ use std::{fs, path::Path, sync::Arc};
 
 use mettle::{
     checkpoint::Checkpoint,
-    engine::Encoder,
-    mlx::{self, Embedder, Loaded, Loading, Options},
+    engine::{Encoder, TokenId},
+    mlx::{self, Embedder, Loaded, Options},
 };
 use serde_json::Value;
 use tokenizers::Tokenizer;
@@ -16,12 +16,13 @@ use crate::support::{self, cosine, distance};
 
 fn load(path: &Path, options: Options) -> Embedder {
     let checkpoint = Arc::new(Checkpoint::open(path).unwrap_or_else(|error| panic!("{error}")));
-    let loaded = mlx::load(checkpoint, options).and_then(Loading::finish).unwrap_or_else(|error| panic!("{error}"));
+    let loaded = mlx::load(checkpoint, options).finish().unwrap_or_else(|error| panic!("{error}"));
     loaded.embedder()
 }
 
 fn embed(embedder: &mut Embedder, rows: &[Vec<u32>]) -> Vec<Vec<f32>> {
-    let rows: Vec<&[u32]> = rows.iter().map(Vec::as_slice).collect();
+    let rows: Vec<Vec<TokenId>> = rows.iter().map(|row| row.iter().copied().map(TokenId).collect()).collect();
+    let rows: Vec<&[TokenId]> = rows.iter().map(Vec::as_slice).collect();
     embedder.encode(&rows).unwrap_or_else(|error| panic!("{error}"))
 }
 
@@ -118,7 +119,7 @@ fn models_that_write_text_make_vectors() {
 fn a_load_goes_in_steps() {
     for (name, steps) in [("bert", 4), ("llama-bf16", 4), ("qwen3_5", 6)] {
         let checkpoint = Checkpoint::open(&support::models().join(name)).expect("it opens");
-        let mut loading = mlx::load(Arc::new(checkpoint), EXACT).expect("it begins");
+        let mut loading = mlx::load(Arc::new(checkpoint), EXACT);
         let unfinished = (0..).take_while(|_| loading.step().expect("it loads").is_none()).count();
         assert_eq!(unfinished + 1, steps, "{name}");
     }
@@ -161,7 +162,7 @@ fn minilm_is_sentence_transformers() {
 fn what_a_token_costs() {
     let cost = |name: &str| {
         let checkpoint = Checkpoint::open(&support::models().join(name)).expect("it opens");
-        let loaded = mlx::load(Arc::new(checkpoint), FAST).and_then(Loading::finish).expect("it loads");
+        let loaded = mlx::load(Arc::new(checkpoint), FAST).finish().expect("it loads");
         assert!(matches!((&loaded, name), (Loaded::Embedding(_), "bert") | (Loaded::Text { .. }, _)), "{name}");
         loaded.cost().clone()
     };

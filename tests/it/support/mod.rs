@@ -11,7 +11,7 @@ use mettle::{
     checkpoint::Checkpoint,
     engine::{Device, Finish, Handle, Job, Limits, Step, text},
     hub::{self, Hub},
-    mlx::{self, Loaded, Loading, Options, Runner},
+    mlx::{self, Loaded, Options, Runner},
 };
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
@@ -68,8 +68,8 @@ fn real_model(alias: &str, variable: &str) -> Option<PathBuf> {
 /// The model that writes text of the checkpoint at `path`, or why there is none.
 pub fn load(path: &Path, options: Options) -> Result<Runner, String> {
     let checkpoint = Checkpoint::open(path).map_err(|error| error.to_string())?;
-    let loaded = mlx::load(Arc::new(checkpoint), options).and_then(Loading::finish);
-    loaded.and_then(Loaded::text).map_err(|error| error.to_string())
+    let loaded = mlx::load(Arc::new(checkpoint), options).finish();
+    loaded.and_then(Loaded::text).map(|(runner, _)| runner).map_err(|error| error.to_string())
 }
 
 /// A device thread with the checkpoint at `path`.
