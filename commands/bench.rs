@@ -14,7 +14,7 @@ mod table;
 use std::time::Duration;
 
 use mettle::{
-    chat::{Message, Model, Request, Role},
+    chat::{Message, Model, Request, Role, Thinking},
     engine::{Handle, Job, Limits},
     mlx,
 };
@@ -125,7 +125,7 @@ fn limits(arguments: &args::Bench) -> Limits {
 fn answering(opened: &Opened, engine: &Handle<Job>, only: bool) -> Result<Option<Model>, Failure> {
     let hello = Message::new(Role::User, "hello");
     let request = Request::new(vec![hello]);
-    let model = opened.model(engine.clone(), &args::FormatArgs::default());
+    let model = opened.model(engine.clone(), &args::FormatArgs::default(), &Thinking::default());
     match model.and_then(|model| model.prompt(&request).map_err(Failure::from).map(|_| model)) {
         Ok(model) => Ok(Some(model)),
         Err(failure) if only => Err(failure),

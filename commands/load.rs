@@ -3,7 +3,7 @@
 use std::{path::PathBuf, sync::Arc, time::Instant};
 
 use mettle::{
-    chat,
+    chat::{self, Thinking},
     checkpoint::Checkpoint,
     engine::{Device, Handle, Job, Limits, LoadError, Loader, text},
     hub::{self, Hub},
@@ -34,11 +34,11 @@ pub async fn pull(arguments: Pull) -> Result<(), Failure> {
 
 /// Resolves, downloads if need be, and loads. Without a name, the starter model, and a word on what else would fit.
 pub async fn load(name: Option<&str>, how: How<'_>, limits: Limits) -> Result<Loaded, Failure> {
-    let How { sources, device, format } = how;
+    let How { sources, device, format, thinking } = how;
     let opened = open(name, sources).await?;
     let started = Instant::now();
     let (engine, _) = opened.start(device, limits)?;
-    let model = opened.model(engine, format)?;
+    let model = opened.model(engine, format, thinking)?;
     eprintln!("{} loaded in {:.1} s", opened.name(), started.elapsed().as_secs_f64());
     Ok(Loaded { model, names: opened.names() })
 }
@@ -49,6 +49,8 @@ pub struct How<'a> {
     pub sources: &'a Sources,
     pub device: &'a args::Device,
     pub format: &'a FormatArgs,
+    /// For requests that say nothing of it.
+    pub thinking: &'a Thinking,
 }
 
 /// [`load`] without the loading.
@@ -99,18 +101,20 @@ impl Opened {
         Ok((engine, cost))
     }
 
-    /// Its text side, over the engine that has its weights.
-    pub fn model(&self, engine: Handle<Job>, format: &FormatArgs) -> Result<chat::Model, Failure> {
+    /// Its text side, over the engine that has its weights. `thinking` is for requests that say nothing of it.
+    pub fn model(&self, engine: Handle<Job>, format: &FormatArgs, thinking: &Thinking) -> Result<chat::Model, Failure> {
         let names = chat::Names { tools: format.tool_format.as_deref(), reasoning: format.reasoning_format.as_deref() };
-        let (mut model, warnings) = chat::Model::open(&self.checkpoint, engine, names)?;
+        let (mut parts, warnings) = chat::ModelParts::open(&self.checkpoint, names)?;
         warnings.iter().for_each(|warning| eprintln!("warning: {warning}"));
         // What vocabulary and tokenizer were made of.
         mlx::release_freed();
-        if let Some(hub::alias::Sampling { temperature, top_p, top_k }) = self.source.alias.map(|alias| alias.sampling)
-        {
-            model.recommend(&chat::Overrides { temperature, top_p, top_k, ..chat::Overrides::default() });
+        if let Some(alias) = self.source.alias {
+            let settings = alias.sampling.iter().map(|(name, number)| (name.as_str(), *number));
+            parts.sampling = parts.sampling.or(&chat::Sampling::named(settings));
         }
-        Ok(model)
+        parts.thinking = thinking.clone();
+        chat::Model::new(parts, engine)
+            .map_err(|error| Failure::from(error).hint("serve it without --think and --thinking-budget"))
     }
 
     /// What it was asked by.

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use mettle::{
-    chat::{Format, Message, Overrides, Request, Role, Thinking, Tool, ToolChoice},
+    chat::{Format, Message, Request, Role, Sampling, Thinking, Tool, ToolChoice},
     protocol::openai,
 };
 use serde_json::Value;
@@ -21,11 +21,11 @@ pub fn of(arguments: &Run) -> Result<Request, Failure> {
     let system = arguments.system.iter().map(|text| Message::new(Role::System, text.clone()));
     let tools = tools(&arguments.output)?;
     Ok(Request {
-        sampling: Overrides {
+        sampling: Sampling {
             temperature: arguments.temperature,
             top_p: arguments.top_p,
             seed: arguments.seed,
-            ..Overrides::default()
+            ..Sampling::default()
         },
         max_tokens: arguments.max_tokens.map(|tokens| tokens as usize),
         tool_use: tool_use(arguments.output.tool_choice.as_deref(), &tools)?,

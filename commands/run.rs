@@ -6,7 +6,7 @@ use std::{
 };
 
 use mettle::{
-    chat::{Event, Message, Model, Part, Phase, Reason, Request, Role, ToolCall},
+    chat::{Event, Message, Model, Part, Phase, Reason, Request, Role, Thinking, ToolCall},
     engine::Limits,
     protocol::{Call, Usage, Whole},
 };
@@ -26,7 +26,7 @@ pub fn run(arguments: Run) -> Result<(), Failure> {
     block_on(async move {
         let limits = Limits { rows: 1, prefix_bytes: load::default_prefix_bytes(), ..Limits::default() };
         let Run { sources, device, format, .. } = &arguments;
-        let how = How { sources, device, format };
+        let how = How { sources, device, format, thinking: &Thinking::default() };
         let loaded = load::load(arguments.model.as_deref(), how, limits).await?;
         let mut chat = Chat { model: loaded.model, request, verbose: arguments.verbose };
         match prompt {

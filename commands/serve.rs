@@ -23,12 +23,9 @@ pub fn serve(arguments: Serve) -> Result<(), Failure> {
         })?;
         let limits = limits(&arguments);
         let Serve { sources, device, format, .. } = &arguments;
-        let how = How { sources, device, format };
-        let loaded = load::load(arguments.model.as_deref(), how, limits).await?;
-        let Loaded { mut model, names } = loaded;
-        model
-            .think(request::thinking(&arguments.thinking))
-            .map_err(|error| Failure::from(error).hint("serve it without --think and --thinking-budget"))?;
+        let thinking = request::thinking(&arguments.thinking);
+        let how = How { sources, device, format, thinking: &thinking };
+        let Loaded { model, names } = load::load(arguments.model.as_deref(), how, limits).await?;
         // Before anybody is told that the server is there: whoever hears it may send the signal at once.
         let signals = Signals::new()?;
         eprintln!("serving {} at http://{}", names[0], listener.local_addr()?);

@@ -55,4 +55,5 @@ pub mod engine;
 pub mod hub;
 pub mod mlx;
 pub mod protocol;
+pub mod schema;
 pub mod server;

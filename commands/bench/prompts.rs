@@ -23,6 +23,6 @@ pub fn text(seed: u64, tokens: usize) -> String {
 
 /// Numbers below `bound`, the same for the same seed.
 fn random(seed: u64, bound: usize) -> impl Iterator<Item = usize> {
-    let sampling = Sampling { seed, ..Sampling::default() };
+    let sampling = Sampling { seed: Some(seed), ..Sampling::default() };
     (0..).map(move |index| (sampling.uniform(index) * bound as f32) as usize)
 }

@@ -1,5 +1,7 @@
 //! Why a request is not answered, told apart at birth.
 
+use crate::checkpoint;
+
 /// Nothing was generated.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
@@ -56,4 +58,21 @@ pub enum Field {
     Input(Option<usize>),
     /// How many numbers a vector has.
     Dimensions,
+}
+
+/// A tokenizer or a chat template that cannot be used; says which and why.
+#[derive(Debug, thiserror::Error)]
+pub enum LoadError {
+    /// The files.
+    #[error(transparent)]
+    Checkpoint(#[from] checkpoint::Error),
+    /// The tokenizer.
+    #[error("the model's tokenizer cannot be used: {0}")]
+    Tokenizer(String),
+    /// The chat template.
+    #[error("the model's chat template cannot be used: {0}")]
+    Template(String),
+    /// A dialect that nothing is called by.
+    #[error("{0}")]
+    Dialect(String),
 }

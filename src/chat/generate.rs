@@ -1,168 +1,143 @@
 //! A model that answers: requests become jobs for the engine, and the engine's steps become events.
 
-use std::{borrow::Cow, sync::Arc};
+use std::sync::Arc;
 
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 use super::{
-    Answers, Beginning, Decoder, Dialect, Error, Field, Message, Overrides, ParallelCalls, Part, Phase, Request, Role,
+    Answers, Beginning, Decoder, Dialect, Error, Field, Message, ParallelCalls, Phase, Prompt, Request, Role, Sampling,
     SpecialTokens, Splitter, Template, Thinking, Tokenizer,
     answer::{Answer, Reader},
-    constraint::{
-        contract::{self, Contract},
-        grammar::Grammars,
-    },
+    constraint::{Constraint, ConstraintBuilder},
     logprobs,
     output::{loops::Loops, stop::StopStrings},
-    prompt::tool_prompt,
+    prompt::PromptBuilder,
     sampling,
 };
-use crate::engine::{Handle, Job, Sampling, Step, SubmitError};
+use crate::engine::{Handle, Job, Step, SubmitError};
 
 /// A loaded model, ready to answer. Shared by all requests.
 pub struct Model {
     tokenizer: Arc<Tokenizer>,
     /// By their names.
     special_tokens: SpecialTokens,
-    template: Option<Template>,
     dialect: &'static Dialect,
-    defaults: Overrides,
-    thinking: Thinking,
+    prompts: PromptBuilder,
+    constraints: ConstraintBuilder,
     stop_tokens: Vec<u32>,
-    grammars: Grammars,
+    sampling: Sampling,
+    thinking: Thinking,
     breakers: sampling::Breakers,
     engine: Handle<Job>,
 }
 
-/// A conversation as the model reads it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Prompt {
-    /// At least one, and fewer than the context holds.
-    pub tokens: Vec<u32>,
-    /// What the prompt's end has begun: a thought, or the answer.
-    pub starts: Phase,
-    /// Whether the prompt's end has closed a thought, so that the answer will have none.
-    pub ends_thought: bool,
-    /// Whether the prompt's end has begun the answer's text, where that is a message of its own.
-    pub begins_text: bool,
+/// What a model is made of, beside the engine that runs it.
+pub struct ModelParts {
+    /// Text to tokens and back.
+    pub tokenizer: Tokenizer,
+    /// `None` where the model takes no messages.
+    pub template: Option<Template>,
+    /// How the model writes.
+    pub dialect: &'static Dialect,
+    /// Tokens that end an answer, beside those of the dialect.
+    pub stop_tokens: Vec<u32>,
+    /// For requests that leave settings open.
+    pub sampling: Sampling,
+    /// For requests that say nothing of it.
+    pub thinking: Thinking,
+}
+
+impl ModelParts {
+    /// A tokenizer and a template of a model that writes in no known dialect.
+    pub fn new(tokenizer: Tokenizer, template: Option<Template>, stop_tokens: Vec<u32>) -> ModelParts {
+        let sampling = Sampling::default();
+        ModelParts {
+            tokenizer,
+            template,
+            dialect: Dialect::auto(),
+            stop_tokens,
+            sampling,
+            thinking: Thinking::default(),
+        }
+    }
 }
 
 impl Model {
-    /// `defaults` is the sampling of requests that leave it open; `stop_tokens` end an answer.
-    pub fn new(
-        tokenizer: Tokenizer,
-        template: Option<Template>,
-        defaults: Overrides,
-        stop_tokens: Vec<u32>,
-        engine: Handle<Job>,
-    ) -> Model {
+    /// A model of these parts, on an engine that runs its weights.
+    ///
+    /// # Errors
+    /// It is to think by default, and cannot.
+    pub fn new(parts: ModelParts, engine: Handle<Job>) -> Result<Model, Error> {
+        let ModelParts { tokenizer, template, dialect, mut stop_tokens, sampling, thinking } = parts;
         let tokenizer = Arc::new(tokenizer);
-        let grammars = Grammars::new(Arc::clone(&tokenizer), stop_tokens.clone());
         let special_tokens = Arc::new(tokenizer.special_names().map(str::to_owned).collect());
-        let dialect = Dialect::auto();
-        let breakers = sampling::Breakers::default();
-        let thinking = Thinking::default();
-        Model {
+        stop_tokens.extend(dialect.stop_tokens.iter().filter_map(|name| tokenizer.special_id(name)));
+        stop_tokens.sort_unstable();
+        stop_tokens.dedup();
+        let mut opening_tags = dialect.reasoning.iter().flat_map(|tags| tags.open.first());
+        let template_thinks = template.as_ref().is_some_and(|template| opening_tags.any(|tag| template.mentions(tag)));
+        let constraints = ConstraintBuilder::new(Arc::clone(&tokenizer), dialect, stop_tokens.clone(), template_thinks);
+        let prompts = PromptBuilder { tokenizer: Arc::clone(&tokenizer), template, dialect };
+        let model = Model {
             tokenizer,
             special_tokens,
-            template,
             dialect,
-            defaults,
-            thinking,
+            prompts,
+            constraints,
             stop_tokens,
-            grammars,
-            breakers,
+            sampling,
+            thinking,
+            breakers: sampling::Breakers::default(),
             engine,
-        }
+        };
+        model.check_thinking()?;
+        Ok(model)
     }
 
-    /// Reads and writes answers in this dialect.
-    pub fn speak(&mut self, dialect: &'static Dialect) {
-        self.dialect = dialect;
-        let own = dialect.stop_tokens.iter().filter_map(|name| self.tokenizer.special_id(name));
-        self.stop_tokens.extend(own);
-        self.stop_tokens.sort_unstable();
-        self.stop_tokens.dedup();
-        self.grammars = Grammars::new(Arc::clone(&self.tokenizer), self.stop_tokens.clone());
+    /// Fails where the model cannot think as it is to by default.
+    fn check_thinking(&self) -> Result<(), Error> {
+        if self.thinking == Thinking::default() {
+            return Ok(());
+        }
+        let messages = vec![Message::new(Role::User, "Hello")];
+        let request = Request { thinking: self.thinking.clone(), ..Request::new(messages) };
+        let prompt = self.prompt(&request)?;
+        self.constraints.build(&request, &self.thinking, &prompt).map(drop)
     }
 
     /// Starts the answers. Renders, tokenises and compiles grammars on the calling thread, which takes milliseconds.
     pub fn generate(&self, request: &Request) -> Result<Answers, Error> {
-        let request = &self.with_thinking(request);
         let prompt = self.prompt(request)?;
-        let sampling = sampling::resolve(&request.sampling, &self.defaults, &self.tokenizer, &self.breakers)?;
-        let contract = contract::of(request, &prompt, self)?;
+        let sampling = sampling::resolve(request, &self.sampling, &self.tokenizer, &self.breakers)?;
+        let constraint = self.constraints.build(request, self.thinking_of(request), &prompt)?;
         let answers = (0..request.answers.get()).map(|index| {
-            let sampling = Sampling { seed: seed(sampling.seed, index), ..sampling.clone() };
-            let steps = self.submit(request, &prompt, sampling, &contract)?;
+            let seed = sampling.seed.map(|seed| sampling::seed_of(seed, index));
+            let sampling = Sampling { seed, ..sampling.clone() };
+            let steps = self.submit(request, &prompt, sampling, &constraint)?;
             Ok(Answer::new(steps, self.reader(request, prompt.starts, index), prompt.tokens.len()))
         });
         // Where one cannot be queued the others are dropped, and that cancels them.
         answers.collect::<Result<Vec<Answer>, Error>>().map(Answers::new)
     }
 
-    /// Thinks this much where a request says nothing of it.
-    ///
-    /// # Errors
-    /// The model cannot.
-    pub fn think(&mut self, thinking: Thinking) -> Result<(), Error> {
-        let hello = Request::new(vec![Message::new(Role::User, "Hello")]);
-        let sample = Request { thinking: thinking.clone(), ..hello };
-        if thinking != Thinking::default() {
-            contract::of(&sample, &self.prompt(&sample)?, self)?;
-        }
-        self.thinking = thinking;
-        Ok(())
-    }
-
-    /// The request with the model's own wishes about thoughts where it has none.
-    fn with_thinking<'r>(&self, request: &'r Request) -> Cow<'r, Request> {
+    /// How much to think: as the request says or, where it says nothing, as the model does by default.
+    fn thinking_of<'a>(&'a self, request: &'a Request) -> &'a Thinking {
         let is_silent = request.thinking == Thinking::default() && request.template_variables.is_empty();
-        match is_silent && self.thinking != Thinking::default() {
-            true => Cow::Owned(Request { thinking: self.thinking.clone(), ..request.clone() }),
-            false => Cow::Borrowed(request),
-        }
-    }
-
-    /// Adds defaults for what the checkpoint leaves open.
-    pub fn recommend(&mut self, sampling: &Overrides) {
-        let own = &mut self.defaults;
-        own.temperature = own.temperature.or(sampling.temperature);
-        own.top_p = own.top_p.or(sampling.top_p);
-        own.top_k = own.top_k.or(sampling.top_k);
+        if is_silent { &self.thinking } else { &request.thinking }
     }
 
     /// The prompt of a request.
+    ///
+    /// # Errors
+    /// Messages that the model cannot take, or more of them than its context holds.
     pub fn prompt(&self, request: &Request) -> Result<Prompt, Error> {
-        let wrong = |message: String| Error::Request { field: Field::Messages, message };
-        if request.messages.is_empty() {
-            return Err(wrong("there are no messages; send at least one".to_owned()));
-        }
-        request.messages.iter().enumerate().try_for_each(|(index, message)| only_text(index, message))?;
-        let Some(template) = &self.template else {
-            return Err(wrong(
-                "this model has no chat template, so it cannot take messages; use a chat model".to_owned(),
-            ));
-        };
-        let taught = tool_prompt::ids(tool_prompt::tools(request, template, self.dialect), self.dialect.call_ids);
-        let rendered = template.render(&taught)?;
-        let tokens = self.tokenizer.encode_rendered(&rendered)?;
-        let (length, context) = (tokens.len(), self.context());
-        if tokens.is_empty() {
-            return Err(wrong("the model's chat template makes nothing of these messages".to_owned()));
-        }
+        let prompt = self.prompts.build(request, self.thinking_of(request))?;
+        let length = prompt.tokens.len();
+        let context = self.context();
         if length >= context {
             return Err(Error::TooLong { prompt: length, context });
         }
-        let ends_thought = self.dialect.ends_thought(&rendered.text);
-        let starts = match request.messages.last().filter(|_| request.continue_final) {
-            // The thought that the last message has begun goes on.
-            Some(last) if self.dialect.leaves_open(&last.text()) => Phase::Reasoning,
-            _ => self.dialect.starts_in(&rendered.text),
-        };
-        let begins_text = request.continue_final
-            || self.dialect.turns.is_some_and(|turns| rendered.text.trim_end().ends_with(turns.text.trim_end()));
-        Ok(Prompt { tokens, starts, ends_thought, begins_text })
+        Ok(prompt)
     }
 
     fn submit(
@@ -170,7 +145,7 @@ impl Model {
         request: &Request,
         prompt: &Prompt,
         sampling: Sampling,
-        contract: &Contract,
+        constraint: &Constraint,
     ) -> Result<UnboundedReceiver<Step>, Error> {
         if request.max_tokens == Some(0) {
             let message = "an answer has at least 1 token, and at most 0 are asked for".to_owned();
@@ -183,7 +158,7 @@ impl Model {
             sampling,
             max_tokens: request.max_tokens.map_or(left, |wanted| wanted.min(left)),
             stop_tokens: if request.ignore_eos { Vec::new() } else { self.stop_tokens.clone() },
-            guide: contract.guide(self)?,
+            guide: self.constraints.guide(constraint)?,
             logprobs: logprobs::check(request.logprobs)?,
             steps: sender,
         };
@@ -201,7 +176,7 @@ impl Model {
             tools: request.callable(),
             phase: starts,
             special_tokens: Arc::clone(&self.special_tokens),
-            ids: seed(sampling::random_seed(), index),
+            ids: sampling::seed_of(sampling::random_seed(), index),
         };
         Reader {
             tokenizer: Arc::clone(&self.tokenizer),
@@ -214,61 +189,25 @@ impl Model {
         }
     }
 
+    /// What runs its weights.
     pub fn engine(&self) -> &Handle<Job> {
         &self.engine
     }
 
+    /// Text to tokens and back.
     pub fn tokenizer(&self) -> &Arc<Tokenizer> {
         &self.tokenizer
     }
 
+    /// How it writes.
     pub fn dialect(&self) -> &'static Dialect {
         self.dialect
-    }
-
-    pub(super) fn template(&self) -> Option<&Template> {
-        self.template.as_ref()
-    }
-
-    pub(super) fn grammars(&self) -> &Grammars {
-        &self.grammars
-    }
-
-    pub(super) fn stop_tokens(&self) -> &[u32] {
-        &self.stop_tokens
     }
 
     /// The most tokens a conversation may have, prompt and answer together.
     pub fn context(&self) -> usize {
         self.engine.context()
     }
-}
-
-/// Refuses what a model of text cannot read.
-fn only_text(index: usize, message: &Message) -> Result<(), Error> {
-    let said = message.content.iter().filter(|part| !matches!(part, Part::Reasoning(_) | Part::ToolCall(_)));
-    for (number, part) in said.enumerate() {
-        let Some(what) = unreadable(part) else { continue };
-        let message = format!("this model takes text only and no {what}; leave it out, or ask another model");
-        return Err(Error::Request { field: Field::Part { message: index, part: number }, message });
-    }
-    Ok(())
-}
-
-/// What of this part is no text, if anything is.
-fn unreadable(part: &Part) -> Option<&'static str> {
-    match part {
-        Part::Text(_) | Part::Reasoning(_) | Part::ToolCall(_) => None,
-        Part::ToolResult(result) => result.content.iter().find_map(unreadable),
-        Part::Picture(_) => Some("pictures"),
-        Part::Sound(_) => Some("sounds"),
-        Part::Document(_) => Some("documents"),
-    }
-}
-
-/// The seed of answer number `index`; the first has the request's own.
-fn seed(request: u64, index: usize) -> u64 {
-    request.wrapping_add((index as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15))
 }
 
 #[cfg(test)]

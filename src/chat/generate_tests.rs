@@ -28,7 +28,7 @@ fn model(template: Option<&str>, limits: Limits) -> (Model, Log) {
     let log = script.log.clone();
     let engine = loaded(limits, script);
     let template = template.map(|source| Template::new(source.to_owned(), None, None).unwrap());
-    (Model::new(load(byte_level("smollm")), template, Overrides::default(), vec![1], engine), log)
+    (Model::new(ModelParts::new(load(byte_level("smollm")), template, vec![1]), engine).unwrap(), log)
 }
 
 fn ask(content: &str) -> Request {
@@ -89,7 +89,7 @@ fn requests_that_are_refused() {
     check(Some(TEMPLATE), ask(""), Field::Messages, "makes nothing");
     check(Some("{{ raise_exception('no!') }}"), ask("hi"), Field::Messages, "no!");
     check(Some(TEMPLATE), Request { max_tokens: Some(0), ..ask("hi") }, Field::MaxTokens, "at least 1");
-    let sampling = Overrides { logit_bias: vec![(261, 1.0)], ..Overrides::default() };
+    let sampling = Sampling { logit_bias: vec![(261, 1.0)], ..Sampling::default() };
     check(Some(TEMPLATE), Request { sampling, ..ask("hi") }, Field::LogitBias, "token 261");
     check(Some(TEMPLATE), Request { logprobs: Some(21), ..ask("hi") }, Field::TopLogprobs, "limit is 20");
     let format = Format::Regex("(".into());
@@ -116,7 +116,7 @@ fn guided(format: Format, logprobs: Option<usize>) -> (String, Vec<Logprob>, Rea
     let script = Script { answer: vec![3 + 97], vocabulary: 261, context: 64, ..Script::default() };
     let engine = loaded(Limits::default(), script);
     let template = Template::new(TEMPLATE.to_owned(), None, None).unwrap();
-    let model = Model::new(load(byte_level("smollm")), Some(template), Overrides::default(), vec![1], engine);
+    let model = Model::new(ModelParts::new(load(byte_level("smollm")), Some(template), vec![1]), engine).unwrap();
     let request = Request { format, logprobs, max_tokens: Some(14), ..ask("hi") };
     let (mut events, mut text, mut told) = (model.generate(&request).unwrap(), String::new(), Vec::new());
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
@@ -155,17 +155,6 @@ fn each_token_is_told_with_its_log_probability() {
     assert_eq!(told.iter().map(ids).next(), Some(vec![3 + 97, 3 + 98]));
 }
 
-#[test]
-fn a_recommendation_fills_what_the_checkpoint_leaves_open() {
-    let (mut model, _) = model(Some(TEMPLATE), Limits::default());
-    let temperature = |t| Overrides { temperature: Some(t), ..Overrides::default() };
-    model.recommend(&temperature(0.2));
-    model.recommend(&Overrides { top_k: Some(7), ..temperature(0.9) });
-    let sampling =
-        sampling::resolve(&Overrides::default(), &model.defaults, &model.tokenizer, &model.breakers).unwrap();
-    assert_eq!((sampling.temperature, sampling.top_k, sampling.top_p), (0.2, 7, 1.0));
-}
-
 /// An answer's text, its calls' names and arguments, and how it ended.
 type Said = (String, Vec<(String, String)>, Reason);
 
@@ -189,13 +178,26 @@ fn answers(model: &Model, request: &Request) -> Vec<Said> {
 
 /// A model of 4096 tokens of context that draws by hash, of single bytes.
 fn hashing() -> Model {
+    hashing_with(dialect("hermes"), "{% for message in messages %}{{ message.content }}{% endfor %}")
+}
+
+/// The same with another dialect and template.
+fn hashing_with(dialect: &'static Dialect, template: &str) -> Model {
+    Model::new(parts(dialect, template), hashing_engine()).unwrap()
+}
+
+fn hashing_engine() -> Handle<Job> {
     let script = Script { vocabulary: 261, context: 4096, ..Script::default() };
-    let engine = loaded(Limits::default(), script);
-    let template = "{% for message in messages %}{{ message.content }}{% endfor %}";
+    loaded(Limits::default(), script)
+}
+
+fn parts(dialect: &'static Dialect, template: &str) -> ModelParts {
     let template = Template::new(template.to_owned(), None, None).unwrap();
-    let mut model = Model::new(load(byte_level("smollm")), Some(template), Overrides::default(), vec![1], engine);
-    model.speak(Dialect::named("hermes").unwrap());
-    model
+    ModelParts { dialect, ..ModelParts::new(load(byte_level("smollm")), Some(template), vec![1]) }
+}
+
+fn dialect(name: &str) -> &'static Dialect {
+    Dialect::named(name).unwrap()
 }
 
 fn tool(name: &str, strict: bool) -> Tool {
@@ -245,15 +247,16 @@ fn an_answer_is_its_format_or_a_call() {
 /// With strict tools, what comes after the mark of a call is a call; text without it is free.
 #[test]
 fn strict_arguments_are_held_to_beside_free_text() {
-    let contract = |strict: bool| {
+    let guide = |strict: bool| {
         let model = hashing();
         let request = Request { tools: vec![tool("f", strict)], ..ask("hi") };
         let prompt = model.prompt(&request).unwrap();
-        contract::of(&request, &prompt, &model).unwrap().guide(&model).unwrap()
+        let constraint = model.constraints.build(&request, &request.thinking, &prompt).unwrap();
+        model.constraints.guide(&constraint).unwrap()
     };
-    assert!(contract(false).is_none());
+    assert!(guide(false).is_none());
     let allowed = |text: &str| {
-        let mut guide = contract(true).unwrap();
+        let mut guide = guide(true).unwrap();
         let mut taken = Vec::new();
         for byte in text.bytes() {
             match guide.advise(&taken).unwrap() {
@@ -280,7 +283,6 @@ fn several_answers() {
     assert_eq!(found.len(), 3);
     let one = answers(&model, &Request { answers: NonZeroUsize::MIN, ..request }).remove(0);
     assert_eq!(found[0], one);
-    assert_eq!((seed(5, 0), seed(5, 1) == seed(5, 2)), (5, false));
 }
 
 /// Two tools, one of whose calls must be made.
@@ -311,9 +313,8 @@ fn check_called(dialect: &Dialect, (text, calls, reason): Said, parallel: bool) 
 /// Whatever the model draws, a call that must be made is made, in every family's own form, and read again.
 #[test]
 fn every_dialect_makes_the_call_it_must() {
-    let mut model = hashing();
     for &dialect in crate::chat::DIALECTS.iter() {
-        model.speak(dialect);
+        let model = hashing_with(dialect, "{% for message in messages %}{{ message.content }}{% endfor %}");
         for (content, parallel) in [("a", false), ("b", true), ("c", false)] {
             let thinking = Thinking { enabled: Some(false), ..Thinking::default() };
             let parallel_calls = if parallel { ParallelCalls::Allowed } else { ParallelCalls::Forbidden };
@@ -328,10 +329,8 @@ fn every_dialect_makes_the_call_it_must() {
 fn every_dialect_thinks_and_then_keeps_its_word() {
     for &dialect in crate::chat::DIALECTS.iter() {
         let Some(tags) = dialect.reasoning.as_ref().filter(|tags| !tags.close.is_empty()) else { continue };
-        let mut model = hashing();
         let template = format!("{{# {} #}}{{{{ messages[0].content }}}}", tags.open[0]);
-        model.template = Some(Template::new(template, None, None).unwrap());
-        model.speak(dialect);
+        let model = hashing_with(dialect, &template);
         for content in ["a", "b", "c"] {
             let thinking = Thinking { enabled: Some(true), budget: Some(5), ..Thinking::default() };
             let request = Request { thinking, ..must_call(content) };
@@ -351,13 +350,12 @@ fn every_dialect_thinks_and_then_keeps_its_word() {
 /// gpt-oss begins a new message after its thought, which is a call as well as an answer.
 #[test]
 fn a_thought_of_harmony_leads_to_either() {
-    let mut model = hashing();
     let template = "{# <|channel|>analysis<|message|> #}{{ messages[0].content }}<|start|>assistant";
-    model.template = Some(Template::new(template.to_owned(), None, None).unwrap());
-    model.speak(Dialect::named("harmony").unwrap());
+    let model = hashing_with(dialect("harmony"), template);
     let check = |request: &Request, said: &str, expected: bool| {
         let prompt = model.prompt(request).unwrap();
-        let mut guide = contract::of(request, &prompt, &model).unwrap().guide(&model).unwrap().unwrap();
+        let constraint = model.constraints.build(request, &request.thinking, &prompt).unwrap();
+        let mut guide = model.constraints.guide(&constraint).unwrap().unwrap();
         let (mut taken, mut fits) = (Vec::new(), true);
         for token in model.tokenizer.encode(said, false).unwrap() {
             fits &= match guide.advise(&taken).unwrap() {
@@ -402,19 +400,21 @@ fn a_thought_that_was_begun_goes_on() {
     assert_eq!(starts("It is"), Phase::Text);
 }
 
-/// What a server is told of thoughts is for requests that say nothing of it.
+/// How much a model thinks by default is for requests that say nothing of it.
 #[test]
-fn a_model_thinks_as_it_is_told() {
-    let mut model = hashing();
+fn a_model_thinks_as_it_is_set_up() {
     let template = "{{ messages[0].content }}{% if enable_thinking is defined and enable_thinking %}<think>{% endif %}";
-    model.template = Some(Template::new(template.to_owned(), None, None).unwrap());
     let on = Thinking { enabled: Some(true), budget: Some(9), ..Thinking::default() };
-    model.think(on.clone()).unwrap();
-    let thinks = |thinking: Thinking| model.with_thinking(&Request { thinking, ..ask("hi") }).thinking.clone();
+    let set_up = |template: &str| {
+        let parts = ModelParts { thinking: on.clone(), ..parts(dialect("hermes"), template) };
+        Model::new(parts, hashing_engine())
+    };
+    let model = set_up(template).unwrap();
+    let thinks = |thinking: Thinking| model.thinking_of(&Request { thinking, ..ask("hi") }).clone();
     assert_eq!(thinks(Thinking::default()), on);
     let off = Thinking { enabled: Some(false), ..Thinking::default() };
     assert_eq!(thinks(off.clone()), off);
-    assert_eq!(model.prompt(&model.with_thinking(&ask("hi"))).unwrap().starts, Phase::Reasoning);
-    model.template = Some(Template::new(TEMPLATE.to_owned(), None, None).unwrap());
-    assert!(matches!(model.think(on), Err(Error::Request { field: Field::Thinking, .. })));
+    assert_eq!(model.prompt(&ask("hi")).unwrap().starts, Phase::Reasoning);
+    let refused = set_up(TEMPLATE);
+    assert!(matches!(refused, Err(Error::Request { field: Field::Thinking, .. })));
 }

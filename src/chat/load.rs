@@ -1,35 +1,19 @@
-//! The text side of a model, loaded from its checkpoint.
+//! The text side of a model, read from its checkpoint.
 
 use super::{
-    Model, Overrides, Template, Tokenizer,
-    dialect::{Names, choose},
+    LoadError, ModelParts, Sampling, Template, Thinking, Tokenizer,
+    dialect::{Names, TURN_ENDS, choose},
     output::unknown_marks,
 };
-use crate::checkpoint::{self, Checkpoint};
-use crate::engine::{Handle, Job};
+use crate::checkpoint::{Checkpoint, Format};
 
-/// A tokenizer or a chat template that cannot be used; says which and why.
-#[derive(Debug, thiserror::Error)]
-pub enum LoadError {
-    #[error(transparent)]
-    Checkpoint(#[from] checkpoint::Error),
-    #[error("the model's tokenizer cannot be used: {0}")]
-    Tokenizer(String),
-    #[error("the model's chat template cannot be used: {0}")]
-    Template(String),
-    /// A dialect that nothing is called by.
-    #[error("{0}")]
-    Dialect(String),
-}
-
-impl Model {
-    /// Reads tokenizer, chat template, end tokens and sampling defaults, for an engine that runs the same checkpoint.
-    /// `names` override the dialect that the template shows. Returns the model and what is odd about it, for a log.
-    pub fn open(
-        checkpoint: &Checkpoint,
-        engine: Handle<Job>,
-        names: Names<'_>,
-    ) -> Result<(Model, Vec<String>), LoadError> {
+impl ModelParts {
+    /// Reads tokenizer, chat template, end tokens and sampling defaults of a checkpoint. `names` override the dialect
+    /// that the template shows. Returns them and what is odd about them, for a log.
+    ///
+    /// # Errors
+    /// What cannot be used, and why.
+    pub fn open(checkpoint: &Checkpoint, names: Names<'_>) -> Result<(ModelParts, Vec<String>), LoadError> {
         let tokenizer = Tokenizer::from_source(&checkpoint.tokenizer()?)?;
         let templates = checkpoint.templates()?;
         let text = templates.as_ref().map_or("", |found| found.tool_use.as_deref().unwrap_or(&found.default));
@@ -41,16 +25,12 @@ impl Model {
             None => None,
         };
         let generation = checkpoint.generation()?;
-        let defaults = Overrides {
-            temperature: generation.temperature,
-            top_k: generation.top_k,
-            top_p: generation.top_p,
-            min_p: generation.min_p,
-            repetition_penalty: generation.repetition_penalty,
-            ..Overrides::default()
-        };
-        let mut model = Model::new(tokenizer, template, defaults, generation.eos_token_ids, engine);
-        model.speak(dialect);
-        Ok((model, warnings))
+        let mut stop_tokens = generation.eos_token_ids;
+        if checkpoint.format() == Format::Gguf {
+            stop_tokens.extend(TURN_ENDS.iter().filter_map(|name| tokenizer.special_id(name)));
+        }
+        let sampling = Sampling::named(generation.sampling);
+        let parts = ModelParts { tokenizer, template, dialect, stop_tokens, sampling, thinking: Thinking::default() };
+        Ok((parts, warnings))
     }
 }

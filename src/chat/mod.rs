@@ -18,21 +18,22 @@ mod prompt;
 mod python;
 mod request;
 mod sampling;
-mod schema;
 
 pub use answer::Answers;
 pub use dialect::{DIALECTS, Dialect, FORMATS, Names, ReasoningTags, ToolFormat, Turns};
 pub use embedding::{EmbeddingRequest, Embeddings, Input};
-pub use error::{Error, Field};
+pub use error::{Error, Field, LoadError};
 pub use event::{Event, Finished, Logprob, Phase, Reason, TokenLogprob, ToolEvent};
-pub use generate::{Model, Prompt};
-pub use load::LoadError;
+pub use generate::{Model, ModelParts};
 pub use output::splitter::{Piece, Splitter};
 pub use output::tools::render_turn;
 pub use output::{Beginning, SpecialTokens};
-pub use prompt::template::{Rendered, Template, ThinkingControl};
-pub use prompt::tokenizer::{ControlToken, Decoder, Tokenizer};
+pub use prompt::{
+    Conversation, Prompt,
+    template::Template,
+    tokenizer::{ControlToken, Decoder, Rendered, Tokenizer},
+};
 pub use request::{
-    Dry, Format, Media, Message, Overrides, ParallelCalls, Part, Request, Role, Thinking, Tool, ToolCall, ToolChoice,
+    Dry, Format, Media, Message, ParallelCalls, Part, Request, Role, Sampling, Thinking, Tool, ToolCall, ToolChoice,
     ToolField, ToolResult,
 };

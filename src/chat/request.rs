@@ -4,11 +4,16 @@ use std::{borrow::Cow, num::NonZeroUsize};
 
 use serde_json::{Map, Value};
 
+pub use crate::engine::{Dry, Sampling};
+
 /// What to generate.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Request {
     pub messages: Vec<Message>,
-    pub sampling: Overrides,
+    /// What it leaves out comes from the model's defaults, then from mettle's.
+    pub sampling: Sampling,
+    /// The texts that no repetition reaches across, where `sampling` has DRY; [`Request::DRY_BREAKERS`] are usual.
+    pub dry_breakers: Vec<String>,
     /// The most tokens to generate; `None` lets the answer fill the context.
     pub max_tokens: Option<usize>,
     /// Goes on past the tokens that end an answer, as far as `max_tokens`.
@@ -33,11 +38,15 @@ pub struct Request {
 }
 
 impl Request {
+    /// The sequence breakers that DRY's author recommends.
+    pub const DRY_BREAKERS: [&str; 4] = ["\n", ":", "\"", "*"];
+
     /// One answer to these messages, with nothing else asked for.
     pub fn new(messages: Vec<Message>) -> Request {
         Request {
             messages,
-            sampling: Overrides::default(),
+            sampling: Sampling::default(),
+            dry_breakers: Vec::new(),
             max_tokens: None,
             ignore_eos: false,
             stop: Vec::new(),
@@ -142,49 +151,6 @@ pub enum Format {
     Ebnf(String),
     /// One of these.
     Choice(Vec<String>),
-}
-
-/// The sampling fields the request sets. What it leaves out comes from the model's generation_config, then from
-/// mettle's defaults.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct Overrides {
-    pub temperature: Option<f32>,
-    pub top_k: Option<u32>,
-    pub top_p: Option<f32>,
-    pub min_p: Option<f32>,
-    pub repetition_penalty: Option<f32>,
-    pub presence_penalty: Option<f32>,
-    pub frequency_penalty: Option<f32>,
-    pub dry: Option<Dry>,
-    pub logit_bias: Vec<(u32, f32)>,
-    /// `None` draws a new one for each request.
-    pub seed: Option<u64>,
-}
-
-/// "Don't repeat yourself" (p-e-w, text-generation-webui #5677): a token that would make the text's end repeat what
-/// stands earlier loses `multiplier * base ^ (repeated - allowed_length)`.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Dry {
-    /// 0 is off.
-    pub multiplier: f32,
-    pub base: f32,
-    /// Repetitions up to this many tokens are free.
-    pub allowed_length: usize,
-    /// How many of the last tokens are looked at; `None` is all.
-    pub range: Option<usize>,
-    /// No repetition reaches across these.
-    pub sequence_breakers: Vec<String>,
-}
-
-impl Dry {
-    /// The values its author recommends.
-    pub const BASE: f32 = 1.75;
-    pub const ALLOWED_LENGTH: usize = 2;
-
-    /// The breakers its author recommends.
-    pub fn breakers() -> Vec<String> {
-        ["\n", ":", "\"", "*"].map(str::to_owned).into()
-    }
 }
 
 /// One turn of the conversation.

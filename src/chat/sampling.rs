@@ -1,15 +1,16 @@
-//! Which sampling a request gets: its own fields, then the model's defaults, then mettle's.
+//! Which sampling a request gets: its own settings, then the model's defaults, then mettle's.
 
-use std::collections::BTreeMap;
-use std::hash::{BuildHasher, RandomState};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::{
+    collections::BTreeMap,
+    hash::{BuildHasher, RandomState},
+    sync::{Arc, Mutex, PoisonError},
+};
 
-use super::{Error, Field, Overrides, Tokenizer};
-use crate::engine::{Dry, Sampling, TokenSet};
+use super::{Error, Field, Request, Sampling, Tokenizer};
+use crate::engine::TokenSet;
 
-/// Mettle's defaults: those of OpenAI's API, which draw from the model's own distribution as it is.
+/// Mettle's default: the model's own distribution as it is.
 const TEMPERATURE: f32 = 1.0;
-const TOP_P: f32 = 1.0;
 
 /// The tokens that DRY's sequence breakers stand for. Finding them is a walk through the whole vocabulary, and most
 /// requests have the same ones, so the last ones are remembered.
@@ -37,33 +38,25 @@ fn contains(text: &[u8], part: &[u8]) -> bool {
     !part.is_empty() && text.windows(part.len()).any(|window| window == part)
 }
 
-/// Resolves a request's sampling field by field.
+/// The settings that a request is answered with; always with a seed.
+///
+/// # Errors
+/// A bias for a token that the model does not have, or two for the same.
 pub(super) fn resolve(
-    request: &Overrides,
-    model: &Overrides,
+    request: &Request,
+    model: &Sampling,
     tokenizer: &Tokenizer,
     breakers: &Breakers,
 ) -> Result<Sampling, Error> {
-    let dry = request.dry.as_ref().or(model.dry.as_ref()).filter(|dry| dry.multiplier != 0.0).map(|dry| Dry {
-        multiplier: dry.multiplier,
-        base: dry.base,
-        allowed_length: dry.allowed_length,
-        range: dry.range,
-        breakers: breakers.resolve(&dry.sequence_breakers, tokenizer),
-    });
-    let logit_bias = if request.logit_bias.is_empty() { &model.logit_bias } else { &request.logit_bias };
-    Ok(Sampling {
-        temperature: request.temperature.or(model.temperature).unwrap_or(TEMPERATURE),
-        top_k: request.top_k.or(model.top_k).unwrap_or(0),
-        top_p: request.top_p.or(model.top_p).unwrap_or(TOP_P),
-        min_p: request.min_p.or(model.min_p).unwrap_or(0.0),
-        repetition_penalty: request.repetition_penalty.or(model.repetition_penalty).unwrap_or(1.0),
-        presence_penalty: request.presence_penalty.or(model.presence_penalty).unwrap_or(0.0),
-        frequency_penalty: request.frequency_penalty.or(model.frequency_penalty).unwrap_or(0.0),
-        dry,
-        logit_bias: check_bias(logit_bias, tokenizer.vocab_size())?,
-        seed: request.seed.or(model.seed).unwrap_or_else(random_seed),
-    })
+    let ours = Sampling { temperature: Some(TEMPERATURE), ..Sampling::default() };
+    let mut sampling = request.sampling.clone().or(model).or(&ours);
+    sampling.seed.get_or_insert_with(random_seed);
+    sampling.dry = sampling.dry.filter(|dry| dry.multiplier != 0.0);
+    if let Some(dry) = &mut sampling.dry {
+        dry.breakers = breakers.resolve(&request.dry_breakers, tokenizer);
+    }
+    sampling.logit_bias = check_bias(&sampling.logit_bias, tokenizer.vocab_size())?;
+    Ok(sampling)
 }
 
 fn check_bias(bias: &[(u32, f32)], vocabulary: usize) -> Result<Vec<(u32, f32)>, Error> {
@@ -77,7 +70,7 @@ fn check_bias(bias: &[(u32, f32)], vocabulary: usize) -> Result<Vec<(u32, f32)>,
             )));
         }
         if checked.insert(id, value).is_some() {
-            return Err(wrong(format!("token {id} is biased twice")));
+            return Err(wrong(format!("logit_bias names token {id} twice")));
         }
     }
     Ok(checked.into_iter().collect())
@@ -88,36 +81,49 @@ pub(super) fn random_seed() -> u64 {
     RandomState::new().hash_one(0)
 }
 
+/// The seed of answer number `index`; the first has the request's own.
+pub(super) fn seed_of(request: u64, index: usize) -> u64 {
+    request.wrapping_add((index as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15))
+}
+
 #[cfg(test)]
 mod tests {
-    use super::super::prompt::tokenizer::tests::{byte_level, load};
-    use super::*;
+    use super::{
+        super::{
+            prompt::tokenizer::tests::{byte_level, load},
+            request::Dry,
+        },
+        *,
+    };
 
-    fn resolved(request: &Overrides, model: &Overrides) -> Result<Sampling, Error> {
-        resolve(request, model, &load(byte_level("smollm")), &Breakers::default())
+    fn resolved(sampling: Sampling, model: &Sampling) -> Result<Sampling, Error> {
+        let request = Request { sampling, ..Request::new(Vec::new()) };
+        resolve(&request, model, &load(byte_level("smollm")), &Breakers::default())
     }
 
     #[test]
     fn request_then_model_then_mettle() {
-        let request = Overrides { temperature: Some(0.0), ..Overrides::default() };
-        let model = Overrides { temperature: Some(0.6), top_k: Some(20), seed: Some(3), ..Overrides::default() };
-        let sampling = resolved(&request, &model).unwrap();
-        assert_eq!((sampling.temperature, sampling.top_k, sampling.top_p, sampling.seed), (0.0, 20, 1.0, 3));
-        let sampling = resolved(&Overrides::default(), &Overrides::default()).unwrap();
-        let expected = Sampling { temperature: 1.0, seed: sampling.seed, ..Sampling::default() };
+        let request = Sampling { temperature: Some(0.0), ..Sampling::default() };
+        let model = Sampling { temperature: Some(0.6), top_k: Some(20), seed: Some(3), ..Sampling::default() };
+        let expected = Sampling { temperature: Some(0.0), ..model.clone() };
+        assert_eq!(resolved(request, &model).unwrap(), expected);
+        let sampling = resolved(Sampling::default(), &Sampling::default()).unwrap();
+        let expected = Sampling { temperature: Some(1.0), seed: sampling.seed, ..Sampling::default() };
         assert_eq!(sampling, expected);
+        assert!(sampling.seed.is_some());
     }
 
     #[test]
     fn seeds_differ() {
         assert_ne!(random_seed(), random_seed());
+        assert_eq!(seed_of(7, 0), 7);
+        assert_ne!(seed_of(7, 1), seed_of(7, 2));
     }
 
     #[test]
     fn logit_bias() {
         let resolve = |bias: &[(u32, f32)]| {
-            let request = Overrides { logit_bias: bias.to_vec(), ..Overrides::default() };
-            resolved(&request, &Overrides::default())
+            resolved(Sampling { logit_bias: bias.to_vec(), ..Sampling::default() }, &Sampling::default())
         };
         assert_eq!(resolve(&[(9, 1.0), (2, -1.0)]).unwrap().logit_bias, [(2, -1.0), (9, 1.0)]);
         for bias in [&[(261, 1.0)][..], &[(3, 1.0), (3, 2.0)]] {
@@ -128,15 +134,16 @@ mod tests {
 
     #[test]
     fn sequence_breakers_are_all_tokens_that_have_them() {
-        let (tokenizer, breakers) = (load(byte_level("smollm")), Breakers::default());
+        let tokenizer = load(byte_level("smollm"));
+        let breakers = Breakers::default();
+        let numbers = Dry { multiplier: 0.8, base: 1.75, allowed_length: 2, range: Some(9), breakers: Arc::default() };
         let check = |strings: &[&str], expected: &[u32]| {
-            let sequence_breakers = strings.iter().map(|string| (*string).to_owned()).collect();
-            let dry =
-                super::super::Dry { multiplier: 0.8, base: 1.75, allowed_length: 2, range: Some(9), sequence_breakers };
-            let request = Overrides { dry: Some(dry), ..Overrides::default() };
-            let dry = resolve(&request, &Overrides::default(), &tokenizer, &breakers).unwrap().dry.unwrap();
+            let sampling = Sampling { dry: Some(numbers.clone()), ..Sampling::default() };
+            let dry_breakers = strings.iter().map(|string| (*string).to_owned()).collect();
+            let request = Request { sampling, dry_breakers, ..Request::new(Vec::new()) };
+            let dry = resolve(&request, &Sampling::default(), &tokenizer, &breakers).unwrap().dry.unwrap();
             assert_eq!(dry.breakers.iter().collect::<Vec<_>>(), expected, "{strings:?}");
-            assert_eq!((dry.multiplier, dry.base, dry.allowed_length, dry.range), (0.8, 1.75, 2, Some(9)));
+            assert_eq!(Dry { breakers: Arc::default(), ..dry }, numbers);
         };
         // Of the merged tokens, " a" is 259 and " ab" 260; 2 is "<tool é>".
         check(&["a"], &[3 + 97, 259, 260]);
@@ -144,11 +151,7 @@ mod tests {
         check(&["\n", "b"], &[3 + 10, 3 + 98, 260]);
         check(&["ol"], &[2]);
         check(&["", "none"], &[]);
-        let off =
-            super::super::Dry { multiplier: 0.0, base: 1.0, allowed_length: 0, range: None, sequence_breakers: vec![] };
-        assert_eq!(
-            resolved(&Overrides { dry: Some(off), ..Overrides::default() }, &Overrides::default()).unwrap().dry,
-            None
-        );
+        let off = Sampling { dry: Some(Dry { multiplier: 0.0, ..numbers.clone() }), ..Sampling::default() };
+        assert_eq!(resolved(off, &Sampling::default()).unwrap().dry, None);
     }
 }

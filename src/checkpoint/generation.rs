@@ -5,39 +5,24 @@ use serde_json::Value;
 use super::Error;
 use super::text::Text;
 
-/// The model's generation defaults; `None` where the checkpoint says nothing.
+/// The model's generation defaults, as far as the checkpoint says them.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Generation {
-    /// Every token that ends an answer, sorted, each once.
+    /// The tokens that the checkpoint says end an answer, sorted, each once.
     pub eos_token_ids: Vec<u32>,
-    pub temperature: Option<f32>,
-    pub top_k: Option<u32>,
-    pub top_p: Option<f32>,
-    pub min_p: Option<f32>,
-    pub repetition_penalty: Option<f32>,
+    /// The sampling that the model's makers recommend, by the names of `generation_config.json`.
+    pub sampling: Vec<(&'static str, f64)>,
 }
 
-/// The names under which vocabularies keep the token that ends a turn. A GGUF often records only the token that ends
-/// a document, and a chat model would then never stop.
-const TURN_ENDS: &[&str] = &[
-    "<|im_end|>",
-    "<|eot_id|>",
-    "<|eom_id|>",
-    "<|end|>",
-    "<|return|>",
-    "<|call|>",
-    "<end_of_turn>",
-    "<|endoftext|>",
-    "<|end_of_text|>",
-    "<end_of_utterance>",
-    "<｜end▁of▁sentence｜>",
-];
+/// The sampling settings that are taken from a `generation_config.json`.
+const SETTINGS: [&str; 5] = ["temperature", "top_k", "top_p", "min_p", REPETITION];
+
+/// The one setting that greedy decoding has, too.
+const REPETITION: &str = "repetition_penalty";
 
 pub(super) fn of(config: &Value, text: &Text) -> Result<Generation, Error> {
-    let mut generation = match text.generation_config() {
-        Some(settings) => sampling(settings),
-        None => Generation::default(),
-    };
+    let sampling = text.generation_config().map(sampling).unwrap_or_default();
+    let mut generation = Generation { eos_token_ids: Vec::new(), sampling };
     let text_config = config.get("text_config");
     for place in [text.generation_config(), Some(config), text_config].into_iter().flatten() {
         generation.eos_token_ids.extend(ids(place.get("eos_token_id")));
@@ -50,8 +35,6 @@ pub(super) fn of(config: &Value, text: &Text) -> Result<Generation, Error> {
         }
         Text::Gguf(vocabulary) => {
             generation.eos_token_ids.extend([vocabulary.eos, vocabulary.eot, vocabulary.eom].into_iter().flatten());
-            let turn_ends = vocabulary.controls().filter(|(_, token)| TURN_ENDS.contains(token)).map(|(id, _)| id);
-            generation.eos_token_ids.extend(turn_ends);
         }
     }
     generation.eos_token_ids.sort_unstable();
@@ -59,21 +42,12 @@ pub(super) fn of(config: &Value, text: &Text) -> Result<Generation, Error> {
     Ok(generation)
 }
 
-/// The sampling fields of a `generation_config.json`. `do_sample: false` says that the other fields are leftovers.
-fn sampling(settings: &Value) -> Generation {
-    let number = |key: &str| settings.get(key).and_then(Value::as_f64).map(|number| number as f32);
-    let repetition_penalty = number("repetition_penalty");
-    if settings.get("do_sample") == Some(&Value::Bool(false)) {
-        return Generation { repetition_penalty, ..Generation::default() };
-    }
-    Generation {
-        eos_token_ids: Vec::new(),
-        temperature: number("temperature"),
-        top_k: settings.get("top_k").and_then(Value::as_u64).and_then(|k| u32::try_from(k).ok()),
-        top_p: number("top_p"),
-        min_p: number("min_p"),
-        repetition_penalty,
-    }
+/// The sampling settings of a `generation_config.json`. `do_sample: false` says that they are leftovers, but for the
+/// one that greedy decoding has.
+fn sampling(settings: &Value) -> Vec<(&'static str, f64)> {
+    let is_greedy = settings.get("do_sample") == Some(&Value::Bool(false));
+    let names = SETTINGS.into_iter().filter(|name| !is_greedy || *name == REPETITION);
+    names.filter_map(|name| Some((name, settings.get(name)?.as_f64()?))).collect()
 }
 
 /// One id or a list of them; anything else is none.

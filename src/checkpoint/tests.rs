@@ -191,8 +191,7 @@ fn gguf_becomes_a_hugging_face_checkpoint() {
     assert_eq!(checkpoint.templates().unwrap().unwrap().default, "{{ messages }}");
     let special = ["bos_token", "eos_token"].map(|part| (part.to_owned(), "<|endoftext|>".to_owned()));
     assert_eq!(checkpoint.special_tokens(), special);
-    // <|im_end|> is known by its name alone.
-    assert_eq!(checkpoint.generation().unwrap().eos_token_ids, [0, 1]);
+    assert_eq!(checkpoint.generation().unwrap().eos_token_ids, [0]);
     let TokenizerSource::Gguf(vocabulary) = checkpoint.tokenizer().unwrap() else { panic!("not a GGUF's") };
     assert_eq!((vocabulary.tokens.len(), vocabulary.merges.as_slice()), (5, &["a b".to_owned()][..]));
     assert_eq!(vocabulary.pre.as_deref(), Some("smollm"));
@@ -325,10 +324,7 @@ fn generation_from_every_place() {
     let (_folder, checkpoint) = text_folder(&files);
     let expected = Generation {
         eos_token_ids: vec![2, 7, 9, 11],
-        temperature: Some(0.6),
-        top_k: Some(20),
-        top_p: Some(0.95),
-        ..Generation::default()
+        sampling: vec![("temperature", 0.6), ("top_k", 20.0), ("top_p", 0.95)],
     };
     assert_eq!(checkpoint.generation().unwrap(), expected);
     let special = [("bos_token".to_owned(), "<b>".to_owned()), ("eos_token".to_owned(), "<e>".to_owned())];

@@ -314,8 +314,8 @@ fn a_load_that_fails_is_the_starters_error() {
 
 #[test]
 fn the_random_stream_is_the_requests_own() {
-    let a = Sampling { seed: 1, ..Sampling::default() };
-    let b = Sampling { seed: 2, ..Sampling::default() };
+    let a = Sampling { seed: Some(1), ..Sampling::default() };
+    let b = Sampling { seed: Some(2), ..Sampling::default() };
     let mean = (0..4000).map(|i| f64::from(a.uniform(i))).sum::<f64>() / 4000.0;
     assert!((0.48..0.52).contains(&mean), "mean {mean}");
     assert!((0..100).all(|i| (0.0..1.0).contains(&a.uniform(i)) && a.uniform(i) == a.uniform(i)));

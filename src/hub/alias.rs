@@ -1,6 +1,6 @@
 //! The alias table: short names for models, compiled in from `aliases/*.toml` (whose README says the fields).
 
-use std::sync::LazyLock;
+use std::{collections::BTreeMap, sync::LazyLock};
 
 use serde::Deserialize;
 
@@ -21,20 +21,12 @@ pub struct Alias {
     memory: Option<u64>,
     /// `model_type` in the model's config.json, where it is known before the download.
     pub architecture: Option<String>,
-    /// What the model's authors recommend, for checkpoints that do not say it themselves.
+    /// The sampling that the model's authors recommend, by the names of requests, for checkpoints that do not say it
+    /// themselves.
     #[serde(default)]
-    pub sampling: Sampling,
+    pub sampling: BTreeMap<String, f64>,
     /// Where it can be had; tried in this order.
     pub source: Vec<Place>,
-}
-
-/// Recommended sampling settings; what is left out is not recommended.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Sampling {
-    pub temperature: Option<f32>,
-    pub top_p: Option<f32>,
-    pub top_k: Option<u32>,
 }
 
 impl Alias {
@@ -200,12 +192,19 @@ mod tests {
     #[test]
     fn recommended_sampling_is_in_range() {
         for row in all() {
-            let Sampling { temperature, top_p, top_k } = row.sampling;
-            assert!(temperature.is_none_or(|t| (0.0..=2.0).contains(&t)), "{}: {temperature:?}", row.alias);
-            assert!(top_p.is_none_or(|p| p > 0.0 && p <= 1.0), "{}: {top_p:?}", row.alias);
-            assert!(top_k.is_none_or(|k| k > 0), "{}: {top_k:?}", row.alias);
+            for (name, &number) in &row.sampling {
+                let is_in_range = match name.as_str() {
+                    "temperature" => (0.0..=2.0).contains(&number),
+                    "top_p" => number > 0.0 && number <= 1.0,
+                    "top_k" => number > 0.0 && number.fract() == 0.0,
+                    _ => false,
+                };
+                assert!(is_in_range, "{}: {name} = {number}", row.alias);
+            }
         }
         let starter = find(crate::hub::STARTER).expect("the starter has a row");
-        assert_eq!((starter.sampling.temperature, starter.sampling.top_p), (Some(0.2), Some(0.9)));
+        let sampling: Vec<(&str, f64)> =
+            starter.sampling.iter().map(|(name, number)| (name.as_str(), *number)).collect();
+        assert_eq!(sampling, [("temperature", 0.2), ("top_p", 0.9)]);
     }
 }

@@ -30,7 +30,15 @@ fn row(draw: &Draw) -> mlx_cpu::Sample {
     let adjustments =
         adjustments.map(|Adjustment { id, penalty, offset }| mlx_cpu::Adjustment { id, penalty, offset }).collect();
     let allowed = draw.mask.and_then(Pending::mask).map(|mask| mask.words().to_vec());
-    mlx_cpu::Sample { temperature, top_k, top_p, min_p, u, adjustments, allowed }
+    mlx_cpu::Sample {
+        temperature: temperature.unwrap_or(0.0),
+        top_k: top_k.unwrap_or(0),
+        top_p: top_p.unwrap_or(1.0),
+        min_p: min_p.unwrap_or(0.0),
+        u,
+        adjustments,
+        allowed,
+    }
 }
 
 /// The logits of one row `[vocabulary]`, -infinity for the tokens that are not allowed.

@@ -2,7 +2,7 @@
 //! model's own. Every test skips, with a notice, where the model cannot be had.
 
 use mettle::{
-    chat::{Event, Format, Message, Model, Names, Overrides, Reason, Request, Role},
+    chat::{Event, Format, Message, Model, ModelParts, Names, Reason, Request, Role, Sampling},
     checkpoint::Checkpoint,
     engine::{Job, Limits, Step},
     mlx::{KvBits, Options, Precision},
@@ -13,7 +13,7 @@ use tokio::sync::mpsc::unbounded_channel;
 use crate::support;
 
 fn ask(question: &str, format: Format) -> Request {
-    let sampling = Overrides { temperature: Some(1.5), seed: Some(7), ..Overrides::default() };
+    let sampling = Sampling { temperature: Some(1.5), seed: Some(7), ..Sampling::default() };
     let messages = vec![Message::new(Role::User, question)];
     Request { sampling, format, max_tokens: Some(300), ..Request::new(messages) }
 }
@@ -35,7 +35,8 @@ fn answers_are_what_their_format_says() {
     let Some(path) = support::starter() else { return };
     let checkpoint = Checkpoint::open(&path).expect("it opens");
     let engine = support::engine(&path, Options::default(), Limits::default());
-    let model = Model::open(&checkpoint, engine, Names::default()).expect("tokenizer and template").0;
+    let parts = ModelParts::open(&checkpoint, Names::default()).expect("tokenizer and template").0;
+    let model = Model::new(parts, engine).expect("a model");
     let schema = json!({
         "type": "object",
         "properties": {
@@ -71,7 +72,8 @@ fn mlx_draws_what_masks_allow() {
     let Some(path) = support::starter() else { return };
     let checkpoint = Checkpoint::open(&path).expect("it opens");
     let engine = support::engine(&path, Options { mlx_ops: true, ..Options::default() }, Limits::default());
-    let model = Model::open(&checkpoint, engine, Names::default()).expect("tokenizer and template").0;
+    let parts = ModelParts::open(&checkpoint, Names::default()).expect("tokenizer and template").0;
+    let model = Model::new(parts, engine).expect("a model");
     for temperature in [0.0, 1.5] {
         let mut request = ask("Yes or no?", Format::Regex("[xyz]{3}".into()));
         request.sampling.temperature = Some(temperature);
@@ -89,7 +91,8 @@ fn log_probabilities_are_the_models_own() {
     let (sender, mut steps) = unbounded_channel();
     let job = Job::new(prompt.clone(), count, sender);
     // Neither penalties nor bias show in them.
-    let sampling = mettle::engine::Sampling { repetition_penalty: 1.3, logit_bias: vec![(5, 3.0)], ..job.sampling };
+    let sampling =
+        mettle::engine::Sampling { repetition_penalty: Some(1.3), logit_bias: vec![(5, 3.0)], ..job.sampling };
     engine.submit(Job { logprobs: Some(4), sampling, ..job }).expect("there is room");
     let mut drawn = Vec::new();
     while let Some(step) = steps.blocking_recv() {

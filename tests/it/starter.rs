@@ -145,8 +145,9 @@ fn cold(path: &Path) -> &'static Handle<Job> {
 fn prompts_are_rendered_and_tokenised_as_the_reference_was() {
     let Some(path) = support::starter() else { return };
     let checkpoint = Checkpoint::open(&path).expect("it opens");
-    let model = chat::Model::open(&checkpoint, serving(&path).clone(), chat::Names::default());
-    let (model, warnings) = model.expect("tokenizer and template");
+    let parts = chat::ModelParts::open(&checkpoint, chat::Names::default());
+    let (parts, warnings) = parts.expect("tokenizer and template");
+    let model = chat::Model::new(parts, serving(&path).clone()).expect("a model");
     assert_eq!(warnings, [""; 0]);
     for golden in goldens() {
         let message = Message::new(Role::User, golden.question.clone());

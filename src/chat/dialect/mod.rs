@@ -33,6 +33,22 @@ pub static FORMATS: LazyLock<Vec<&'static ToolFormat>> = LazyLock::new(|| {
     formats
 });
 
+/// The special tokens that end an answer in a GGUF of any family. A GGUF often records only the token that ends
+/// a document, and a chat model would then never stop.
+pub const TURN_ENDS: &[&str] = &[
+    "<|im_end|>",
+    "<|eot_id|>",
+    "<|eom_id|>",
+    "<|end|>",
+    "<|return|>",
+    "<|call|>",
+    "<end_of_turn>",
+    "<|endoftext|>",
+    "<|end_of_text|>",
+    "<end_of_utterance>",
+    "<｜end▁of▁sentence｜>",
+];
+
 /// How a family writes.
 #[derive(Debug)]
 pub struct Dialect {

@@ -1,6 +1,7 @@
 //! JSON as models write it, turned into JSON as it should be, while it comes: raw newlines and stray quotes inside
 //! strings, Python's literals and quotes, trailing commas.
 
+mod fit;
 mod strings;
 
 use std::{future::Future, pin::Pin};
@@ -8,7 +9,8 @@ use std::{future::Future, pin::Pin};
 use serde_json::Value;
 
 use super::input::Input;
-use crate::chat::schema::Shape;
+use crate::schema::Shape;
+pub(super) use fit::reads_as_text;
 use strings::string;
 
 /// Containers within containers; deeper is taken for nonsense.

@@ -7,7 +7,10 @@ use super::{
     emitter::Output,
     input::{Input, SpecialTokens},
 };
-use crate::chat::{Phase, Tool, dialect::Dialect, schema::Shape};
+use crate::{
+    chat::{Phase, Tool, dialect::Dialect},
+    schema::Shape,
+};
 
 /// The text that comes in, the events that go out, and the tools that may be called.
 #[derive(Debug)]

@@ -4,29 +4,30 @@ mod continued;
 mod controls;
 mod definition;
 mod environment;
+mod fallback;
 mod format_strings;
 mod functions;
-mod knowledge;
 mod methods;
 mod plain;
+mod probe;
 mod source;
 mod syntax;
-mod telling;
 mod text;
 mod thinking;
 mod variables;
 
 use minijinja::{Environment, ErrorKind, Value};
 
-use crate::chat::{ControlToken, Error, Field, LoadError, Request};
-use crate::checkpoint::Templates;
+use super::conversation::Conversation;
+use crate::{
+    chat::{ControlToken, Error, Field, LoadError, Rendered},
+    checkpoint::Templates,
+};
 use controls::Controls;
 pub(super) use definition::definition;
-use knowledge::Knowledge;
+use fallback::Fallback;
 use plain::Search;
 use source::Source;
-use telling::Telling;
-pub use thinking::ThinkingControl;
 use variables::Mark;
 
 /// A model's compiled chat templates.
@@ -38,7 +39,8 @@ pub struct Template {
     tool_use: Option<Entry>,
     /// Variables for every rendering: `bos_token`, `eos_token` …
     special_tokens: Vec<(String, String)>,
-    knowledge: Knowledge,
+    /// Whether tools given by a request reach the prompt.
+    knows_tools: bool,
 }
 
 /// One template of the environment.
@@ -46,15 +48,6 @@ struct Entry {
     name: &'static str,
     source: Source,
     controls: Controls,
-}
-
-/// A prompt as text.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Rendered {
-    pub text: String,
-    /// Bytes of `text` that are someone's words, though they read like control tokens: to be encoded as plain text.
-    /// In order, without overlaps.
-    pub plain: Vec<std::ops::Range<usize>>,
 }
 
 impl Template {
@@ -102,31 +95,33 @@ impl Template {
             Some(text) => Some(Entry::add(&mut environment, "tool_use template", text, &templates, controls)?),
             None => None,
         };
-        let knowledge = Knowledge::default();
-        let mut template = Template { environment, clock, default, tool_use, special_tokens, knowledge };
-        template.knowledge = Knowledge::of(&template);
+        let mut template = Template { environment, clock, default, tool_use, special_tokens, knows_tools: false };
+        template.knows_tools = probe::knows_tools(&template);
         Ok(template)
     }
 
     /// The prompt for a conversation, up to where the answer begins, or to the end of the last message where that is
     /// to be continued. A developer's message is rendered as the system's where the template does not know developers.
-    pub fn render(&self, request: &Request) -> Result<Rendered, Error> {
-        if let Some(name) =
-            ["messages", "tools"].into_iter().find(|&name| request.template_variables.contains_key(name))
-        {
+    ///
+    /// # Errors
+    /// What the template refuses, or fails on.
+    pub fn render<'a>(&self, conversation: impl Into<Conversation<'a>>) -> Result<Rendered, Error> {
+        let conversation = &conversation.into();
+        let own = ["messages", "tools"].into_iter().find(|&name| conversation.variables.contains_key(name));
+        if let Some(name) = own {
             let message = format!("the template's variable {name:?} comes from the request itself and cannot be set");
             return Err(Error::Request { field: Field::TemplateVariables, message });
         }
-        let entry = self.entry(request);
+        let entry = self.entry(conversation);
         let search = Search::new(&entry.controls);
-        let text = self.render_text(entry, request, &|speaker, text| search.look(speaker, text))?;
-        let plain = search.plain_ranges(&text, |mark| self.render_text(entry, request, mark))?;
+        let text = self.render_text(entry, conversation, &|speaker, text| search.look(speaker, text))?;
+        let plain = search.plain_ranges(&text, |mark| self.render_text(entry, conversation, mark))?;
         Ok(Rendered { text, plain })
     }
 
     /// Whether tools given by a request reach the prompt.
     pub fn knows_tools(&self) -> bool {
-        self.knowledge.tools
+        self.knows_tools
     }
 
     /// Whether the template's text has this in it.
@@ -134,39 +129,25 @@ impl Template {
         self.default.source.mentions(text)
     }
 
-    /// Whether messages of the role tool reach the prompt.
-    pub fn knows_tool_role(&self) -> bool {
-        self.knowledge.tool_role
+    fn entry(&self, conversation: &Conversation<'_>) -> &Entry {
+        self.tool_use.as_ref().filter(|_| !conversation.tools.is_empty()).unwrap_or(&self.default)
     }
 
-    /// Whether reasoning of an answer in progress (before its tool's result) reaches the prompt.
-    pub fn knows_reasoning(&self) -> bool {
-        self.knowledge.reasoning
-    }
-
-    /// What of a request's wishes about thinking changes the prompt.
-    pub fn thinking_control(&self) -> ThinkingControl {
-        self.knowledge.thinking
-    }
-
-    fn entry(&self, request: &Request) -> &Entry {
-        let with_tools = !variables::shown_tools(request).is_empty();
-        self.tool_use.as_ref().filter(|_| with_tools).unwrap_or(&self.default)
-    }
-
-    fn render_text(&self, entry: &Entry, request: &Request, mark: Mark<'_>) -> Result<String, Error> {
-        let continued = continued::content(request)?;
+    fn render_text(&self, entry: &Entry, conversation: &Conversation<'_>, mark: Mark<'_>) -> Result<String, Error> {
+        let continued = continued::content(conversation)?;
         let mut first = None;
-        let told = Telling::all(request).find_map(|telling| match self.render_as(entry, request, telling, mark) {
-            // It would only take as long again.
-            Err(error) if raised(&error).is_some() || error.kind() == ErrorKind::OutOfFuel => Some(Err(error)),
-            Err(error) => {
-                first.get_or_insert(error);
-                None
+        let settled = Fallback::all(conversation).find_map(|fallback| {
+            match self.render_as(entry, conversation, fallback, mark) {
+                // It would only take as long again.
+                Err(error) if raised(&error).is_some() || error.kind() == ErrorKind::OutOfFuel => Some(Err(error)),
+                Err(error) => {
+                    first.get_or_insert(error);
+                    None
+                }
+                rendered => Some(rendered),
             }
-            rendered => Some(rendered),
         });
-        let rendered = told.or(first.map(Err)).expect("a request that is not told is a bug");
+        let rendered = settled.or(first.map(Err)).expect("a conversation that is never rendered is a bug");
         let mut text = rendered.map_err(|error| refused(&error))?;
         if let Some(content) = continued {
             let marked = mark(variables::Speaker::Assistant, &content);
@@ -178,12 +159,12 @@ impl Template {
     fn render_as(
         &self,
         entry: &Entry,
-        request: &Request,
-        telling: Telling,
+        conversation: &Conversation<'_>,
+        fallback: Fallback,
         mark: Mark<'_>,
     ) -> Result<String, minijinja::Error> {
         let tokens = self.special_tokens.iter().map(|(name, token)| (name.clone(), Value::from(token.as_str())));
-        let variables = variables::variables(request, &entry.source, telling, (self.clock)(), mark);
+        let variables = variables::variables(conversation, &entry.source, fallback, (self.clock)(), mark);
         let template = self.environment.get_template(entry.name).expect("a template that is not there is a bug");
         template.render(Value::from_pairs(tokens.chain(variables)))
     }

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value as Json, json};
 
 use super::*;
-use crate::chat::{Message, Part, Role, Tool, ToolCall, ToolField};
+use crate::chat::{Message, Part, Request, Role, Thinking, Tool, ToolCall, ToolField};
 
 fn message(role: Role, content: &str) -> Message {
     Message::new(role, content)
@@ -145,24 +145,38 @@ fn named_and_included_templates() {
 
 #[test]
 fn what_a_template_knows() {
-    let knows = |source: &str| {
-        let template = open(source, None, &[]);
-        (template.knows_tools(), template.knows_tool_role(), template.knows_reasoning())
-    };
+    let knows = |source: &str| open(source, None, &[]).knows_tools();
     let contents = "{% for m in messages %}{{ m.content }}{% endfor %}";
-    assert_eq!(knows(contents), (false, true, false));
-    assert_eq!(knows("{% for m in messages if m.role != 'tool' %}{{ m.content }}{% endfor %}"), (false, false, false));
-    assert_eq!(knows("{{ tools | tojson }}{{ messages | tojson }}"), (true, true, true));
-    assert_eq!(
-        knows("{% if messages[-1].role != 'user' %}{{ raise_exception('no') }}{% endif %}"),
-        (false, false, false)
-    );
-    let control = |source: &str| open(source, None, &[]).thinking_control();
-    let nothing = ThinkingControl::default();
-    assert_eq!(control(contents), nothing);
-    assert_eq!(control("{{ enable_thinking }}"), ThinkingControl { switch: true, ..nothing });
-    assert_eq!(control("{{ reasoning_effort }}"), ThinkingControl { effort: true, ..nothing });
-    assert_eq!(control("{{ thinking_budget }}"), ThinkingControl { switch: true, effort: false, budget: true });
+    assert!(!knows(contents));
+    assert!(!knows("{% for m in messages if m.role != 'tool' %}{{ m.content }}{% endfor %}"));
+    assert!(knows("{{ tools | tojson }}{{ messages | tojson }}"));
+    assert!(!knows("{% if tools %}{{ raise_exception('no') }}{% endif %}"));
+    let check = |source: &str, switch: bool, effort: bool, budget: bool| {
+        assert_eq!(obeys(source), [switch, effort, budget], "{source}");
+    };
+    check(contents, false, false, false);
+    check("{{ enable_thinking }}", true, false, false);
+    check("{{ reasoning_effort }}", false, true, false);
+    check("{{ thinking_budget }}", true, false, true);
+}
+
+/// Whether a template obeys a request to think or not, an effort and a budget: whether two requests make two prompts.
+fn obeys(source: &str) -> [bool; 3] {
+    let template = open(source, None, &[]);
+    let rendered = |thinking: Thinking| {
+        let request = Request { thinking, ..request(vec![message(Role::User, "Hello")]) };
+        // An effort that the template refuses is one it knows.
+        template.render(&request).ok()
+    };
+    let enabled = |enabled| Thinking { enabled: Some(enabled), ..Thinking::default() };
+    let effort = |effort: &str| Thinking { effort: Some(effort.to_owned()), ..enabled(true) };
+    let budget = |budget| Thinking { budget: Some(budget), ..Thinking::default() };
+    let differ = |one: Thinking, other: Thinking| rendered(one) != rendered(other);
+    [
+        differ(enabled(true), enabled(false)),
+        differ(effort("low"), effort("high")) || differ(effort("high"), effort("max")),
+        differ(budget(512), budget(4096)),
+    ]
 }
 
 /// What public templates obey, as their model cards say.
@@ -174,8 +188,7 @@ fn thinking_of_public_templates() {
             assert!(templates.is_empty(), "{name}");
             return;
         };
-        let expected = ThinkingControl { switch, effort, budget };
-        assert_eq!(open(source, None, &[]).thinking_control(), expected, "{name}");
+        assert_eq!(obeys(source), [switch, effort, budget], "{name}");
     };
     check("Qwen-Qwen3-0.6B", true, false, false);
     check("Qwen-Qwen2.5-7B-Instruct", false, false, false);

@@ -10,7 +10,7 @@ use serde_json::Value;
 use tokenizers::Tokenizer as Pipeline;
 
 use super::{plain_text, vocabulary};
-use crate::chat::{Error, LoadError, Rendered};
+use crate::chat::{Error, LoadError};
 use crate::checkpoint::TokenizerSource;
 
 /// A model's tokenizer.
@@ -28,6 +28,16 @@ struct TokenBytes {
     block: Vec<u8>,
     /// Token `id` is `block[ends[id - 1]..ends[id]]`.
     ends: Vec<usize>,
+}
+
+/// A prompt as text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rendered {
+    /// What a template made of a conversation.
+    pub text: String,
+    /// Bytes of `text` that are someone's words, though they read like control tokens: to be encoded as plain text.
+    /// In order, without overlaps.
+    pub plain: Vec<std::ops::Range<usize>>,
 }
 
 /// A token with a part to play in prompts.

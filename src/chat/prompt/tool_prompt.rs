@@ -5,36 +5,43 @@ use std::borrow::Cow;
 
 use serde_json::{Map, json};
 
-use super::template::definition;
+use super::{
+    conversation::Conversation,
+    template::{Template, definition},
+};
 use crate::chat::{
-    Dialect, Message, Part, Request, Role, Template, Tool, ToolCall,
+    Dialect, Message, Part, Role, Tool, ToolCall,
     dialect::{CallIds, ToolFormat},
     output::tools::render_turn,
     python::dumps,
 };
 
-/// The request as the template can render it.
-pub(in crate::chat) fn tools<'a>(request: &'a Request, template: &Template, dialect: &Dialect) -> Cow<'a, Request> {
-    let past = |message: &Message| message.tool_calls().next().is_some() || message.role == Role::Tool;
-    let spoken = !request.callable().is_empty() || request.messages.iter().any(past);
-    let Some(format) = dialect.tools.first().filter(|_| spoken && !template.knows_tools()) else {
-        return Cow::Borrowed(request);
+/// The conversation as the template can render it.
+pub(super) fn with_tools<'a>(
+    conversation: Conversation<'a>,
+    template: &Template,
+    dialect: &Dialect,
+) -> Conversation<'a> {
+    let is_past = |message: &Message| message.tool_calls().next().is_some() || message.role == Role::Tool;
+    let needs_tools = !conversation.tools.is_empty() || conversation.messages.iter().any(is_past);
+    let Some(format) = dialect.tools.first().filter(|_| needs_tools && !template.knows_tools()) else {
+        return conversation;
     };
-    let mut taught = Request { messages: Vec::new(), ..request.clone() };
-    for message in &request.messages {
-        add(&mut taught.messages, message, format);
+    let mut messages = Vec::new();
+    for message in conversation.messages.iter() {
+        add(&mut messages, message, format);
     }
-    if !request.callable().is_empty() {
-        let lesson = lesson(request.callable(), format);
-        match taught.messages.first_mut() {
+    if !conversation.tools.is_empty() {
+        let prompt = tool_prompt(conversation.tools, format);
+        match messages.first_mut() {
             Some(first) if matches!(first.role, Role::System | Role::Developer) => {
-                let text = format!("{}\n\n{lesson}", first.text());
+                let text = format!("{}\n\n{prompt}", first.text());
                 first.set_text(text);
             }
-            _ => taught.messages.insert(0, Message::new(Role::System, lesson)),
+            _ => messages.insert(0, Message::new(Role::System, prompt)),
         }
     }
-    Cow::Owned(taught)
+    Conversation { messages: Cow::Owned(messages), ..conversation }
 }
 
 /// One message of the conversation, in text.
@@ -65,32 +72,34 @@ fn add(messages: &mut Vec<Message>, message: &Message, format: &ToolFormat) {
     }
 }
 
-/// The request with ids that the dialect's template takes: the same id everywhere for the same id.
-pub(in crate::chat) fn ids(request: Cow<'_, Request>, ids: CallIds) -> Cow<'_, Request> {
+/// The conversation with ids that the dialect's template takes: the same id everywhere for the same id.
+pub(super) fn with_ids(mut conversation: Conversation<'_>, ids: CallIds) -> Conversation<'_> {
     let fits = |id: &String| id.is_empty() || ids.allow(id);
-    if request.messages.iter().flat_map(Message::call_ids).all(fits) {
-        return request;
+    if conversation.messages.iter().flat_map(Message::call_ids).all(fits) {
+        return conversation;
     }
-    let mut request = request.into_owned();
-    for message in &mut request.messages {
+    for message in conversation.messages.to_mut() {
         for id in message.call_ids_mut().filter(|id| !id.is_empty() && !ids.allow(id)) {
-            // FNV-1a, in nine letters and digits.
-            let fold = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
-            let mut hash = id.bytes().fold(0xcbf2_9ce4_8422_2325, fold);
-            *id = (0..9)
-                .map(|_| {
-                    let digit = char::from_digit((hash % 36) as u32, 36).expect("a digit below the base");
-                    hash /= 36;
-                    digit
-                })
-                .collect();
+            *id = nine_letters(id);
         }
     }
-    Cow::Owned(request)
+    conversation
 }
 
-/// What the model is told of its tools.
-fn lesson(tools: &[Tool], format: &ToolFormat) -> String {
+/// FNV-1a of an id, in nine letters and digits.
+fn nine_letters(id: &str) -> String {
+    let fold = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+    let mut hash = id.bytes().fold(0xcbf2_9ce4_8422_2325, fold);
+    let digit = |_| {
+        let digit = char::from_digit((hash % 36) as u32, 36).expect("a digit below the base");
+        hash /= 36;
+        digit
+    };
+    (0..9).map(digit).collect()
+}
+
+/// What the system message says of the tools.
+fn tool_prompt(tools: &[Tool], format: &ToolFormat) -> String {
     let line = |tool: &Tool| {
         let tool = json!({"type": "function", "function": definition(tool)});
         dumps(&tool)
@@ -113,6 +122,7 @@ fn lesson(tools: &[Tool], format: &ToolFormat) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::chat::Request;
 
     #[test]
     fn ids_of_another_shape_become_nine_characters_and_stay_pairs() {
@@ -122,12 +132,12 @@ mod tests {
             Request::new(vec![assistant, Message::tool_result(id, "4")])
         };
         let own = request("call_0123456789abcdefghijklmn");
-        let fitted = ids(Cow::Borrowed(&own), CallIds::Nine).into_owned();
-        let id = &fitted.messages[0].tool_calls().next().unwrap().id;
+        let fitted = with_ids(Conversation::from(&own), CallIds::Nine).messages.into_owned();
+        let id = &fitted[0].tool_calls().next().unwrap().id;
         assert!(CallIds::Nine.allow(id), "{id}");
-        assert_eq!(fitted.messages[1].answered_call(), Some(id.as_str()));
-        assert_eq!(*ids(Cow::Borrowed(&own), CallIds::Long), own);
+        assert_eq!(fitted[1].answered_call(), Some(id.as_str()));
+        assert_eq!(with_ids(Conversation::from(&own), CallIds::Long).messages, own.messages);
         let nine = request("abcDEF123");
-        assert_eq!(*ids(Cow::Borrowed(&nine), CallIds::Nine), nine);
+        assert_eq!(with_ids(Conversation::from(&nine), CallIds::Nine).messages, nine.messages);
     }
 }

@@ -15,8 +15,11 @@ impl Draw<'_> {
     /// The changes to single logits, each id once. None for most requests.
     pub fn adjustments(&self) -> Vec<Adjustment> {
         let sampling = self.sampling;
-        let repeats = sampling.repetition_penalty != 1.0;
-        let counts = sampling.presence_penalty != 0.0 || sampling.frequency_penalty != 0.0;
+        let repetition = sampling.repetition_penalty.unwrap_or(1.0);
+        let presence = sampling.presence_penalty.unwrap_or(0.0);
+        let frequency = sampling.frequency_penalty.unwrap_or(0.0);
+        let repeats = repetition != 1.0;
+        let counts = presence != 0.0 || frequency != 0.0;
         let dry = sampling.dry.as_ref().map(|dry| self.dry(dry)).unwrap_or_default();
         let prompt = if repeats { self.prompt } else { &[] };
         let answer = if repeats || counts { self.answer } else { &[] };
@@ -24,12 +27,12 @@ impl Draw<'_> {
         let biased = offsets.clone().map(|(id, _)| id);
         let mut adjustments = Adjustments::over(prompt.iter().chain(answer).copied().chain(biased));
         for &id in prompt {
-            adjustments.at(id).penalty = sampling.repetition_penalty;
+            adjustments.at(id).penalty = repetition;
         }
         for &id in answer {
             let (adjustment, first) = adjustments.in_answer(id);
-            adjustment.penalty = sampling.repetition_penalty;
-            adjustment.offset -= sampling.frequency_penalty + if first { sampling.presence_penalty } else { 0.0 };
+            adjustment.penalty = repetition;
+            adjustment.offset -= frequency + if first { presence } else { 0.0 };
         }
         offsets.for_each(|(id, offset)| adjustments.at(id).offset += offset);
         adjustments.list

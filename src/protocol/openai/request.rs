@@ -1,7 +1,7 @@
 //! From a chat completion's body to a [`chat::Request`]. All validation is here; what the model alone can judge, such
 //! as the length of the prompt, is the chat layer's.
 
-use std::num::NonZeroUsize;
+use std::{num::NonZeroUsize, sync::Arc};
 
 use serde_json::{Map, Value};
 
@@ -11,7 +11,7 @@ use super::{
     format, message, thinking, tools,
 };
 use crate::{
-    chat::{self, Dry, Overrides},
+    chat::{self, Dry, Sampling},
     protocol::{Kind, Refusal},
 };
 
@@ -67,10 +67,12 @@ impl Request {
         let messages = message::from_wire(fields.take("messages"))?;
         let (stream, include_usage) = streaming(&mut fields)?;
         let (tools, tool_use, parallel_calls) = tools::from_wire(&mut fields)?;
+        let (dry, dry_breakers) = dry(&mut fields)?;
         let chat = chat::Request {
             messages,
             max_tokens: max_tokens(&mut fields)?,
-            sampling: sampling(&mut fields)?,
+            sampling: sampling(&mut fields, dry)?,
+            dry_breakers,
             ignore_eos: fields.bool("ignore_eos")?.unwrap_or(false),
             stop: stop(&mut fields)?,
             tools,
@@ -134,9 +136,9 @@ fn max_tokens(fields: &mut Fields) -> Result<Option<usize>, Refusal> {
     Ok(new.or(old).map(|count| usize::try_from(count).unwrap_or(usize::MAX)))
 }
 
-fn sampling(fields: &mut Fields) -> Result<Overrides, Refusal> {
+fn sampling(fields: &mut Fields, dry: Option<Dry>) -> Result<Sampling, Refusal> {
     let penalty = |number| (-2.0..=2.0).contains(&number);
-    Ok(Overrides {
+    Ok(Sampling {
         temperature: fields.number("temperature", "a number between 0 and 2", |t| (0.0..=2.0).contains(&t))?,
         top_p: fields.number("top_p", "a number above 0, up to 1", |p| p > 0.0 && p <= 1.0)?,
         top_k: fields.read("top_k", "a whole number of at least 0 (0 is off)", |k| u32::try_from(k.as_u64()?).ok())?,
@@ -144,7 +146,7 @@ fn sampling(fields: &mut Fields) -> Result<Overrides, Refusal> {
         repetition_penalty: fields.number("repetition_penalty", "a number above 0 (1 is off)", |by| by > 0.0)?,
         presence_penalty: fields.number("presence_penalty", "a number between -2 and 2", penalty)?,
         frequency_penalty: fields.number("frequency_penalty", "a number between -2 and 2", penalty)?,
-        dry: dry(fields)?,
+        dry,
         logit_bias: logit_bias(fields)?,
         seed: fields.read("seed", "a whole number", |seed| seed.as_u64().or(seed.as_i64().map(i64::cast_unsigned)))?,
     })
@@ -183,7 +185,8 @@ fn continue_final(fields: &mut Fields) -> Result<bool, Refusal> {
     }
 }
 
-fn dry(fields: &mut Fields) -> Result<Option<Dry>, Refusal> {
+/// DRY, and the texts that no repetition reaches across.
+fn dry(fields: &mut Fields) -> Result<(Option<Dry>, Vec<String>), Refusal> {
     let multiplier = fields.number("dry_multiplier", "a number of at least 0 (0 is off)", |by| by >= 0.0)?;
     let base = fields.number("dry_base", "a number of at least 1", |base| base >= 1.0)?;
     let count = |value: &Value| value.as_u64().map(|count| usize::try_from(count).unwrap_or(usize::MAX));
@@ -208,13 +211,14 @@ fn dry(fields: &mut Fields) -> Result<Option<Dry>, Refusal> {
             return Err(Refusal::field(name, "it does nothing without dry_multiplier; send that as well"));
         }
     }
-    Ok(multiplier.map(|multiplier| Dry {
+    let dry = multiplier.map(|multiplier| Dry {
         multiplier,
         base: base.unwrap_or(Dry::BASE),
         allowed_length: allowed_length.unwrap_or(Dry::ALLOWED_LENGTH),
         range: range.flatten(),
-        sequence_breakers: breakers.unwrap_or_else(Dry::breakers),
-    }))
+        breakers: Arc::default(),
+    });
+    Ok((dry, breakers.unwrap_or_else(|| chat::Request::DRY_BREAKERS.map(str::to_owned).into())))
 }
 
 fn logit_bias(fields: &mut Fields) -> Result<Vec<(u32, f32)>, Refusal> {

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::{chat::Request, error, models};
 use crate::{
-    chat::{Event, Field, Finished, Message, Overrides, Part, Phase, Reason, Role},
+    chat::{Event, Field, Finished, Message, Part, Phase, Reason, Role, Sampling},
     protocol::{Kind, Refusal, Reply, Usage, Whole},
 };
 
@@ -200,7 +200,7 @@ fn a_request_in_full() {
             message(Role::Tool, ""),
         ]
     );
-    let expected = Overrides {
+    let expected = Sampling {
         temperature: Some(2.0),
         top_k: Some(0),
         top_p: Some(1.0),

@@ -1,5 +1,7 @@
 //! Tools, formats, thinking and several answers: what is taken, what is refused, and how they come back.
 
+use std::sync::Arc;
+
 use serde_json::{Value, json};
 
 use super::chat::Request;
@@ -167,10 +169,10 @@ fn several_answers_and_their_probabilities() {
 
 #[test]
 fn dry() {
-    let dry = with(json!({"dry_multiplier": 0.8, "dry_penalty_last_n": -1})).expect("dry").chat.sampling.dry;
-    let expected =
-        Dry { multiplier: 0.8, base: 1.75, allowed_length: 2, range: None, sequence_breakers: Dry::breakers() };
-    assert_eq!(dry, Some(expected));
+    let chat = with(json!({"dry_multiplier": 0.8, "dry_penalty_last_n": -1})).expect("dry").chat;
+    let expected = Dry { multiplier: 0.8, base: 1.75, allowed_length: 2, range: None, breakers: Arc::default() };
+    assert_eq!(chat.sampling.dry, Some(expected));
+    assert_eq!(chat.dry_breakers, ["\n", ":", "\"", "*"]);
     refused(json!({"dry_base": 2.0}), "dry_base", "dry_multiplier");
     refused(json!({"dry_multiplier": -1}), "dry_multiplier", "at least 0");
 }

@@ -8,7 +8,7 @@ use std::{
 };
 
 use mettle::{
-    chat::{Model, Overrides, Template, Tokenizer},
+    chat::{Model, ModelParts, Template, Tokenizer},
     engine::{
         Device, Limits,
         scripted::{Script, Scripted},
@@ -68,7 +68,7 @@ impl Server {
         let loading = text::load_at_once(&Device::start(), limits, move || Ok::<_, io::Error>(Scripted(script)));
         let engine = loading.wait().expect("it loads");
         let template = Template::new(TEMPLATE.to_owned(), None, None).expect("a template");
-        let model = Model::new(tokenizer(), Some(template), Overrides::default(), vec![END], engine);
+        let model = Model::new(ModelParts::new(tokenizer(), Some(template), vec![END]), engine).expect("a model");
         let mut models = Pool::new();
         models.insert(vec!["tiny".to_owned(), "org/tiny-model".to_owned()], model);
 

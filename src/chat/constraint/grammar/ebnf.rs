@@ -9,6 +9,7 @@ mod parse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use parse::{Node, parse};
+use serde_json::Value;
 
 /// The grammar in Lark, or what is wrong with it and in which line.
 pub(super) fn to_lark(text: &str) -> Result<String, String> {
@@ -93,7 +94,7 @@ impl Lark {
     /// A regular node within a terminal.
     fn word(&mut self, node: &Node) -> String {
         match node {
-            Node::Literal(text) => super::literal(text),
+            Node::Literal(text) => literal(text),
             Node::Class(class) => format!("/{class}/"),
             Node::Any => "/(?s:.)/".to_owned(),
             Node::Rule(name) => format!("T{}", self.number(name)),
@@ -147,6 +148,11 @@ fn times(least: u32, most: Option<u32>) -> String {
         (least, None) => format!("{{{least},}}"),
         (least, Some(most)) => format!("{{{least},{most}}}"),
     }
+}
+
+/// A text as Lark writes one, in JSON's way.
+pub(super) fn literal(text: &str) -> String {
+    Value::from(text).to_string().replace('\u{7f}', "\\u007f")
 }
 
 #[cfg(test)]

@@ -3,8 +3,8 @@
 use serde_json::{Map, Value};
 
 use super::{NotACall, Region, misplaced::Misplaced};
-use crate::chat::{
-    output::{
+use crate::{
+    chat::output::{
         input::Input,
         json::{self, Led, Sink},
     },

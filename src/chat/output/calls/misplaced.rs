@@ -3,7 +3,7 @@
 
 use serde_json::{Map, Value};
 
-use crate::chat::schema::Shape;
+use crate::schema::Shape;
 
 /// Bytes of arguments that are kept to look for misplaced ones.
 const KEPT: usize = 1 << 18;

@@ -1,13 +1,15 @@
 //! Rules for values in notations that are not JSON, but have its structure.
 
-use serde_json::Value;
+use serde_json::{Map, Value, json};
 
-use super::{
-    Rules,
-    kept::unkept,
-    values::{resolved, with_definitions},
+use super::{Rules, values::with_type};
+use crate::{
+    chat::{Tool, python},
+    schema::{self, Cursor, text_pattern},
 };
-use crate::chat::{constraint::grammar::text_format, python, schema::Shape};
+
+/// What a schema says of strings.
+const OF_STRINGS: [&str; 4] = ["pattern", "minLength", "maxLength", "format"];
 
 /// What strings stand between.
 #[derive(Debug, Clone, Copy)]
@@ -20,7 +22,7 @@ pub(in crate::chat::output) enum Quotes {
 
 impl Quotes {
     /// A string of this schema.
-    fn rule(self, rules: &mut Rules, schema: &Value) -> String {
+    fn rule(self, rules: &mut Rules<'_>, schema: &Cursor<'_>) -> String {
         match self {
             Quotes::Python => python_string(rules, schema),
             Quotes::Mark(quote) => {
@@ -62,8 +64,24 @@ impl Notation {
     };
 
     /// A value of this schema.
-    pub(in crate::chat::output) fn value(&self, rules: &mut Rules, schema: &Value) -> String {
+    pub(in crate::chat::output) fn value(&self, rules: &mut Rules<'_>, schema: &Cursor<'_>) -> String {
         self.at(rules, schema, 1)
+    }
+
+    /// The members of a tool's arguments, without braces around them.
+    pub(in crate::chat::output) fn arguments(&self, rules: &mut Rules<'_>, tool: &Tool) -> String {
+        self.arguments_with(rules, tool, &|name| self.key(name))
+    }
+
+    /// [`Notation::arguments`] with what `key` writes before each value.
+    pub(in crate::chat::output) fn arguments_with(
+        &self,
+        rules: &mut Rules<'_>,
+        tool: &Tool,
+        key: &dyn Fn(&str) -> String,
+    ) -> String {
+        let object = rules.described(&tool.parameters);
+        self.listed(rules, &object, 0, key)
     }
 
     /// Tells rules of one notation, and those of arguments as such, from others.
@@ -71,60 +89,69 @@ impl Notation {
         format!("{:?}{}{}", self.words, self.comma, is_argument && self.json_objects)
     }
 
-    fn at(&self, rules: &mut Rules, schema: &Value, depth: usize) -> String {
-        match schema.get("$ref") {
-            Some(_) => rules.once(&self.kind(depth == 1), schema, |rules| self.of(rules, schema, depth)),
+    fn key(&self, name: &str) -> String {
+        format!("{}{}", (self.key)(name), self.colon)
+    }
+
+    fn at(&self, rules: &mut Rules<'_>, schema: &Cursor<'_>, depth: usize) -> String {
+        match schema.reference() {
+            Some(reference) => rules.once(&self.kind(depth == 1), reference, |rules| self.of(rules, schema, depth)),
             None => self.of(rules, schema, depth),
         }
     }
 
-    fn of(&self, rules: &mut Rules, schema: &Value, depth: usize) -> String {
-        let node = resolved(schema);
-        if self.json && unkept(&node).is_some() {
-            return rules.json(&node);
+    fn of(&self, rules: &mut Rules<'_>, schema: &Cursor<'_>, depth: usize) -> String {
+        let place = schema.resolved();
+        if self.json && schema::unsupported(&place).is_some() {
+            return rules.json(&place.standalone());
         }
-        rules.keep(&node);
-        if let Some(values) = node["enum"].as_array().cloned().or_else(|| Some(vec![node.get("const")?.clone()])) {
-            let (texts, others): (Vec<Value>, Vec<Value>) = values.into_iter().partition(Value::is_string);
-            let mut choices: Vec<String> = others.iter().map(|value| self.constant(rules, value)).collect();
-            if !texts.is_empty() {
-                choices.push(self.string.rule(rules, &serde_json::json!({"enum": texts})));
-            }
+        rules.check_supported(&place);
+        if let Some(values) = place.constants() {
+            return self.constants(rules, values);
+        }
+        if let Some(parts) = place.choices() {
+            let choices: Vec<String> = parts.iter().map(|part| self.at(rules, part, depth + 1)).collect();
             return rules.rule(&choices.join(" | "));
         }
-        if let Some(parts) = ["anyOf", "oneOf"].iter().find_map(|list| node[*list].as_array()) {
-            let choices: Vec<String> =
-                parts.iter().map(|part| self.at(rules, &with_definitions(part, &node), depth + 1)).collect();
-            return rules.rule(&choices.join(" | "));
+        self.of_types(rules, &place, depth)
+    }
+
+    /// One of these values.
+    fn constants(&self, rules: &mut Rules<'_>, values: &[Value]) -> String {
+        let (texts, others): (Vec<&Value>, Vec<&Value>) = values.iter().partition(|value| value.is_string());
+        let mut choices: Vec<String> = others.iter().map(|value| self.constant(rules, value)).collect();
+        if !texts.is_empty() {
+            choices.push(self.string.rule(rules, &Cursor::new(&json!({"enum": texts}))));
         }
-        let Some(types) = Shape::of(schema.clone()).types() else { return self.any(rules) };
+        rules.rule(&choices.join(" | "))
+    }
+
+    /// A value of the types that a schema allows, which lists none and is no reference.
+    fn of_types(&self, rules: &mut Rules<'_>, place: &Cursor<'_>, depth: usize) -> String {
+        let Some(types) = place.types() else { return self.any(rules) };
         let mut choices = Vec::new();
         if types.string {
-            choices.push(self.string.rule(rules, &node));
+            choices.push(self.string.rule(rules, place));
         }
         if types.integer || types.number {
-            let mut number = node.clone();
-            number["type"] = Value::from(if types.number { "number" } else { "integer" });
-            choices.push(rules.json(&number));
+            let number = if types.number { "number" } else { "integer" };
+            choices.push(rules.json(&with_type(&place.standalone(), number)));
         }
-        let words = [types.boolean, types.boolean, types.null];
-        choices
-            .extend(self.words.iter().zip(words).filter(|(_, allowed)| *allowed).map(|(word, _)| rules.literal(word)));
+        let words = self.words.iter().zip([types.boolean, types.boolean, types.null]);
+        choices.extend(words.filter(|(_, allowed)| *allowed).map(|(word, _)| rules.literal(word)));
         if types.array {
-            choices.push(self.array(rules, &node, depth));
+            choices.push(self.array(rules, place, depth));
         }
         if types.object && self.json_objects && depth == 1 {
-            let mut object = node.clone();
-            object["type"] = Value::from("object");
-            choices.push(rules.json(&object));
+            choices.push(rules.json(&with_type(&place.standalone(), "object")));
         } else if types.object {
-            let members = self.members(rules, &node, depth);
+            let members = self.members(rules, place, depth);
             choices.push(format!("{} {members} {}", rules.literal("{"), rules.literal("}")));
         }
         rules.rule(&choices.join(" | "))
     }
 
-    fn constant(&self, rules: &Rules, value: &Value) -> String {
+    fn constant(&self, rules: &Rules<'_>, value: &Value) -> String {
         let [yes, no, null] = self.words;
         match value {
             Value::Bool(true) => rules.literal(yes),
@@ -134,13 +161,13 @@ impl Notation {
         }
     }
 
-    fn array(&self, rules: &mut Rules, node: &Value, depth: usize) -> String {
-        let item = match node.get("items").filter(|items| items.is_object()) {
-            Some(items) => self.at(rules, &with_definitions(items, node), depth + 1),
+    fn array(&self, rules: &mut Rules<'_>, place: &Cursor<'_>, depth: usize) -> String {
+        let item = match place.single("items").filter(|items| items.node().is_object()) {
+            Some(items) => self.at(rules, &items, depth + 1),
             None => self.any(rules),
         };
-        let least = node["minItems"].as_u64().unwrap_or(0);
-        let most = node["maxItems"].as_u64();
+        let least = place.get("minItems").and_then(Value::as_u64).unwrap_or(0);
+        let most = place.get("maxItems").and_then(Value::as_u64);
         let more = match most {
             Some(most) => format!("{{{},{}}}", least.saturating_sub(1), most.saturating_sub(1)),
             None => format!("{{{},}}", least.saturating_sub(1)),
@@ -155,54 +182,51 @@ impl Notation {
     }
 
     /// The members of an object between its braces.
-    pub(in crate::chat::output) fn members(&self, rules: &mut Rules, schema: &Value, depth: usize) -> String {
-        let key = |name: &str| format!("{}{}", (self.key)(name), self.colon);
-        self.named(rules, schema, depth, &key)
+    fn members(&self, rules: &mut Rules<'_>, object: &Cursor<'_>, depth: usize) -> String {
+        let object = object.resolved();
+        rules.check_members(&object);
+        self.listed(rules, &object, depth, &|name| self.key(name))
     }
 
-    /// [`Notation::members`] with what `key` writes before each value.
-    pub(in crate::chat::output) fn named(
-        &self,
-        rules: &mut Rules,
-        schema: &Value,
-        depth: usize,
-        key: &dyn Fn(&str) -> String,
-    ) -> String {
-        let node = if depth == 0 { rules.described(schema) } else { resolved(schema) };
-        rules.keep_members(&node);
-        let shape = Shape::of(node.clone());
-        let properties = node["properties"].as_object().cloned().unwrap_or_default();
-        let mut names: Vec<String> = properties.keys().cloned().collect();
-        if names.is_empty() {
-            return match node.get("additionalProperties") {
-                _ if depth == 0 => String::new(),
-                Some(Value::Bool(false)) => String::new(),
-                Some(Value::Object(_)) => {
-                    let value = self.at(rules, &with_definitions(&node["additionalProperties"], &node), depth + 1);
-                    self.members_of(rules, &value)
-                }
-                _ => self.any_members(rules),
-            };
+    /// The members of an object, which was checked, with what `key` writes before each value.
+    fn listed(&self, rules: &mut Rules<'_>, object: &Cursor<'_>, depth: usize, key: &dyn Fn(&str) -> String) -> String {
+        let mut properties: Vec<(&str, Cursor<'_>)> = object.properties().collect();
+        if properties.is_empty() {
+            return if depth == 0 { String::new() } else { self.unnamed(rules, object, depth) };
         }
         if self.sorted {
-            names.sort_by_key(|name| name.to_lowercase());
+            properties.sort_by_key(|(name, _)| name.to_lowercase());
         }
         // What may follow once a member was written, and what may come before any was.
-        let (mut after, mut before) = (String::new(), String::new());
-        for name in names.iter().rev() {
-            let value = self.at(rules, &with_definitions(&properties[name], &node), depth + 1);
+        let mut after = String::new();
+        let mut before = String::new();
+        for (name, schema) in properties.iter().rev() {
+            let value = self.at(rules, schema, depth + 1);
             let key = rules.literal(&key(name));
             let member = rules.rule(&format!("{key} {value}"));
-            let (first, next) =
-                (format!("{member} {after}"), format!("{} {member} {after}", rules.literal(self.comma)));
-            let none = |text: &str| if text.is_empty() { "\"\"".to_owned() } else { text.to_owned() };
-            let (first, next) = match shape.requires(name) {
-                true => (first, next),
-                false => (format!("{first} | {}", none(&before)), format!("{next} | {}", none(&after))),
-            };
-            (before, after) = (rules.rule(&first), rules.rule(&next));
+            let mut first = format!("{member} {after}");
+            let mut next = format!("{} {member} {after}", rules.literal(self.comma));
+            if !object.requires(name) {
+                let nothing = |text: &str| if text.is_empty() { "\"\"".to_owned() } else { text.to_owned() };
+                first = format!("{first} | {}", nothing(&before));
+                next = format!("{next} | {}", nothing(&after));
+            }
+            before = rules.rule(&first);
+            after = rules.rule(&next);
         }
         before
+    }
+
+    /// The members of an object that describes none by name.
+    fn unnamed(&self, rules: &mut Rules<'_>, object: &Cursor<'_>, depth: usize) -> String {
+        match object.single("additionalProperties") {
+            Some(schema) if *schema.node() == false => String::new(),
+            Some(schema) if schema.node().is_object() => {
+                let value = self.at(rules, &schema, depth + 1);
+                self.members_of(rules, &value)
+            }
+            _ => self.any_members(rules),
+        }
     }
 
     fn any_members(&self, rules: &mut Rules) -> String {
@@ -211,48 +235,51 @@ impl Notation {
     }
 
     /// Members of any name with values of this rule.
-    fn members_of(&self, rules: &mut Rules, value: &str) -> String {
+    fn members_of(&self, rules: &mut Rules<'_>, value: &str) -> String {
         let (comma, colon) = (rules.literal(self.comma), rules.literal(self.colon));
-        let key = match (self.key)("k") == "k" {
-            true => rules.rule("/[A-Za-z0-9_]+/"),
-            false => self.string.rule(rules, &serde_json::json!({"type": "string"})),
+        let key = if (self.key)("k") == "k" {
+            rules.rule("/[A-Za-z0-9_]+/")
+        } else {
+            self.string.rule(rules, &Cursor::new(&json!({"type": "string"})))
         };
         rules.rule(&format!("({key} {colon} {value} ({comma} {key} {colon} {value})*)?"))
     }
 
     /// Any value at all.
     fn any(&self, rules: &mut Rules) -> String {
-        rules.once(&self.kind(false), &Value::Null, |rules| {
+        rules.once(&self.kind(false), "any value", |rules| {
             let comma = rules.literal(self.comma);
-            let string = self.string.rule(rules, &serde_json::json!({"type": "string"}));
-            let number = rules.json(&serde_json::json!({"type": "number"}));
+            let string = self.string.rule(rules, &Cursor::new(&json!({"type": "string"})));
+            let number = rules.json(&json!({"type": "number"}));
             let words = self.words.map(|word| rules.literal(word)).join(" | ");
             let any = self.any(rules);
             let members = self.members_of(rules, &any);
-            let (open, close) = (rules.literal("{"), rules.literal("}"));
+            let open = rules.literal("{");
+            let close = rules.literal("}");
             format!("{string} | {number} | {words} | \"[\" ({any} ({comma} {any})*)? \"]\" | {open} {members} {close}")
         })
     }
 }
 
 /// A string as Python writes it; one whose schema says more than that only as JSON does.
-fn python_string(rules: &mut Rules, schema: &Value) -> String {
-    if let Some(texts) = schema["enum"].as_array() {
+fn python_string(rules: &mut Rules<'_>, schema: &Cursor<'_>) -> String {
+    if let Some(texts) = schema.get("enum").and_then(Value::as_array) {
         let choices: Vec<String> = texts.iter().map(|text| rules.literal(&python::repr(text))).collect();
         return rules.rule(&choices.join(" | "));
     }
-    let says = ["pattern", "minLength", "maxLength", "format"];
-    if says.iter().any(|key| schema.get(*key).is_some()) {
-        let mut only = schema.clone();
-        only["type"] = Value::from("string");
-        let json = rules.json(&only);
-        if schema["format"].as_str().is_some_and(|format| text_format(format).is_none()) {
-            return json;
-        }
-        let mut terms = rules.terms(schema);
-        terms.push(r"/[^'\\\n]*/".to_owned());
-        let quoted = rules.lexeme(&format!("\"'\" ({}) \"'\"", terms.join(" & ")));
-        return format!("({json} | {quoted})");
+    let said = OF_STRINGS.iter().filter_map(|keyword| Some((keyword.to_string(), schema.get(keyword)?.clone())));
+    let mut only: Map<String, Value> = said.collect();
+    if only.is_empty() {
+        return rules.rule(r#"/'([^'\\\n]|\\.)*'/ | /"([^"\\\n]|\\.)*"/"#);
     }
-    rules.rule(r#"/'([^'\\\n]|\\.)*'/ | /"([^"\\\n]|\\.)*"/"#)
+    only.insert("type".to_owned(), Value::from("string"));
+    let json = rules.json(&Value::Object(only));
+    let format = schema.get("format").and_then(Value::as_str);
+    if format.is_some_and(|format| text_pattern(format).is_none()) {
+        return json;
+    }
+    let mut terms = rules.terms(schema);
+    terms.push(r"/[^'\\\n]*/".to_owned());
+    let quoted = rules.lexeme(&format!("\"'\" ({}) \"'\"", terms.join(" & ")));
+    format!("({json} | {quoted})")
 }

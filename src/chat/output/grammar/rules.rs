@@ -4,11 +4,10 @@ use std::{cell::Cell, collections::HashMap};
 
 use serde_json::Value;
 
-use super::{
-    kept::{foreign_reference, undescribed, unkept},
-    values::{resolved, with_definitions},
+use crate::{
+    chat::Tool,
+    schema::{self, Cursor},
 };
-use crate::chat::{Tool, schema::Shape};
 
 /// Bytes of the names of special tokens.
 const SPECIAL: (usize, usize) = (3, 48);
@@ -20,9 +19,12 @@ enum Part<'t> {
 }
 
 /// One parameter of a tool.
-pub struct Parameter {
-    pub name: String,
-    pub schema: Value,
+pub struct Parameter<'t> {
+    /// As calls spell it.
+    pub name: &'t str,
+    /// What its values are.
+    pub schema: Cursor<'t>,
+    /// Whether every call has it.
     pub required: bool,
 }
 
@@ -35,16 +37,26 @@ pub struct Rules<'a> {
     /// A mark that was read already, and is left out where a text begins with it.
     without: Option<String>,
     left_out: Cell<bool>,
-    /// The rules of schemas that may refer to themselves.
-    known: HashMap<String, String>,
+    /// The rules of schemas that may refer to themselves, each by its tool, its notation and its reference.
+    known: HashMap<(usize, String, String), String>,
+    /// Tools that were described so far. A reference means something within one tool's schema.
+    tools: usize,
     refused: Option<String>,
 }
 
 impl<'a> Rules<'a> {
     /// `special` finds special tokens, which a grammar cannot spell as text.
     pub fn new(special: &'a dyn Fn(&str) -> Option<u32>) -> Rules<'a> {
-        let (left_out, known) = (Cell::new(false), HashMap::new());
-        Rules { rules: Vec::new(), named: 0, special, without: None, left_out, known, refused: None }
+        Rules {
+            rules: Vec::new(),
+            named: 0,
+            special,
+            without: None,
+            left_out: Cell::new(false),
+            known: HashMap::new(),
+            tools: 0,
+            refused: None,
+        }
     }
 
     /// The grammar cannot hold to a schema. What is said first counts.
@@ -57,29 +69,30 @@ impl<'a> Rules<'a> {
         self.refused.as_deref()
     }
 
-    /// Refuses what this schema says beyond what notations keep that are not JSON.
-    pub(in crate::chat::output) fn keep(&mut self, node: &Value) {
-        if let Some(keyword) = unkept(node) {
-            self.refuse(|| unheld(&format!("{keyword:?} together with what stands beside it")));
+    /// Refuses what this schema says beyond what notations enforce that are not JSON.
+    pub(in crate::chat::output) fn check_supported(&mut self, schema: &Cursor<'_>) {
+        if let Some(keyword) = schema::unsupported(schema) {
+            self.refuse(|| unsupported(&format!("{keyword:?} together with what stands beside it")));
         }
     }
 
-    /// [`Rules::keep`] of an object whose members are listed.
-    pub(in crate::chat::output) fn keep_members(&mut self, node: &Value) {
-        self.keep(node);
-        if let Some(name) = undescribed(node) {
+    /// [`Rules::check_supported`] of an object whose members are listed.
+    pub(in crate::chat::output) fn check_members(&mut self, schema: &Cursor<'_>) {
+        self.check_supported(schema);
+        if let Some(name) = schema::undescribed(schema) {
             self.refuse(|| format!("\"required\" has {name:?}, which \"properties\" lacks"));
         }
     }
 
-    /// A rule for this schema, which may refer to itself: made once, however often it is asked for.
+    /// A rule for what a reference refers to, which may refer to itself: made once for each kind of notation, however
+    /// often it is asked for.
     pub(in crate::chat::output) fn once(
         &mut self,
         kind: &str,
-        node: &Value,
+        reference: &str,
         make: impl FnOnce(&mut Rules<'a>) -> String,
     ) -> String {
-        let key = format!("{kind} {node}");
+        let key = (self.tools, kind.to_owned(), reference.to_owned());
         if let Some(name) = self.known.get(&key) {
             return name.clone();
         }
@@ -121,10 +134,16 @@ impl<'a> Rules<'a> {
         parts
     }
 
-    /// A JSON value that satisfies this schema.
+    /// A JSON value that satisfies this schema. The schema stands in the grammar as llguidance is to have it.
     pub fn json(&mut self, schema: &Value) -> String {
-        let schema = if schema.is_object() || schema.is_boolean() { schema.clone() } else { Value::Bool(true) };
-        self.rule(&format!("%json {schema}"))
+        let schema = if schema::is_schema(schema) { schema } else { &Value::Bool(true) };
+        match schema::prepare(schema) {
+            Ok(prepared) => self.rule(&format!("%json {prepared}")),
+            Err(problem) => {
+                self.refuse(|| problem.to_string());
+                "\"\"".to_owned()
+            }
+        }
     }
 
     /// Any text that does not contain `close`, and `close`.
@@ -151,24 +170,21 @@ impl<'a> Rules<'a> {
     }
 
     /// A tool's parameters in the schema's order.
-    pub fn parameters(&mut self, tool: &Tool) -> Vec<Parameter> {
-        let node = self.described(&tool.parameters);
-        let shape = Shape::of(node.clone());
-        let parameter = |(name, schema): (&String, &Value)| {
-            let schema = with_definitions(schema, &node);
-            Parameter { name: name.clone(), schema, required: shape.requires(name) }
-        };
-        node["properties"].as_object().into_iter().flatten().map(parameter).collect()
+    pub fn parameters<'t>(&mut self, tool: &'t Tool) -> Vec<Parameter<'t>> {
+        let object = self.described(&tool.parameters);
+        let properties = object.properties();
+        properties.map(|(name, schema)| Parameter { name, schema, required: object.requires(name) }).collect()
     }
 
     /// A tool's schema, whose members a notation lists one by one.
-    pub(in crate::chat::output) fn described(&mut self, parameters: &Value) -> Value {
-        let node = resolved(parameters);
-        self.keep_members(&node);
-        if let Some(reference) = foreign_reference(parameters) {
-            self.refuse(|| unheld(&format!("\"$ref\" {reference:?}")) + "; put what it refers to in \"$defs\"");
+    pub(in crate::chat::output) fn described<'t>(&mut self, parameters: &'t Value) -> Cursor<'t> {
+        self.tools += 1;
+        let object = Cursor::new(parameters).resolved();
+        self.check_members(&object);
+        if let Some(reference) = schema::foreign_reference(parameters) {
+            self.refuse(|| unsupported(&format!("\"$ref\" {reference:?}")) + "; put what it refers to in \"$defs\"");
         }
-        node
+        object
     }
 
     fn name(&mut self) -> String {
@@ -228,6 +244,6 @@ impl<'a> Rules<'a> {
 }
 
 /// Why a keyword is refused.
-pub(in crate::chat::output) fn unheld(what: &str) -> String {
+pub(in crate::chat::output) fn unsupported(what: &str) -> String {
     format!("{what} cannot be enforced in the notation that this model writes arguments in, which is not JSON")
 }

@@ -3,20 +3,20 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{
-    Notation, Rules,
-    kept::{no_other, unkept},
-    rules::unheld,
+use super::{Notation, Rules, rules::unsupported};
+use crate::{
+    chat::{Tool, dialect::Spelling, output::json::reads_as_text},
+    schema::{self, Cursor, Types, text_pattern},
 };
-use crate::chat::{
-    Tool,
-    constraint::grammar::text_format,
-    dialect::Spelling,
-    schema::{Shape, Types},
-};
+
+/// Keywords that say more of a string than its type.
+const SAYING: [&str; 8] = ["pattern", "minLength", "maxLength", "format", "enum", "const", "anyOf", "oneOf"];
 
 /// The types of JSON that are no strings.
 const OTHERS: [&str; 6] = ["number", "integer", "boolean", "null", "array", "object"];
+
+/// Choices within choices that are looked through for restrictions.
+const CHOICES: usize = 4;
 
 impl Rules<'_> {
     /// All parameters of a tool: what `head` writes before a value, the value, and `end`.
@@ -29,7 +29,7 @@ impl Rules<'_> {
     ) -> String {
         let mut text = Vec::new();
         for parameter in self.parameters(tool) {
-            let head = self.literal(&head(&parameter.name));
+            let head = self.literal(&head(parameter.name));
             let value = self.argument(&parameter.schema, spelling, end);
             text.push(match parameter.required {
                 true => format!("{head} {value}"),
@@ -40,7 +40,7 @@ impl Rules<'_> {
     }
 
     /// A value of this schema, and `end`.
-    pub(in crate::chat::output) fn argument(&mut self, schema: &Value, spelling: Spelling, end: &str) -> String {
+    pub(in crate::chat::output) fn argument(&mut self, schema: &Cursor<'_>, spelling: Spelling, end: &str) -> String {
         if is_free(schema) {
             return self.text_until(end);
         }
@@ -56,42 +56,41 @@ impl Rules<'_> {
     /// As [`Rules::argument`], but where that is any text, it does not begin with this.
     pub(in crate::chat::output) fn argument_but(
         &mut self,
-        schema: &Value,
+        schema: &Cursor<'_>,
         spelling: Spelling,
         begin: &str,
         end: &str,
     ) -> String {
-        match is_free(schema) {
-            true => self.until(&["/(?s:.*)/".to_owned(), format!("~({} /(?s:.*)/)", Value::from(begin))], end),
-            false => self.argument(schema, spelling, end),
+        if is_free(schema) {
+            self.until(&["/(?s:.*)/".to_owned(), format!("~({} /(?s:.*)/)", Value::from(begin))], end)
+        } else {
+            self.argument(schema, spelling, end)
         }
     }
 
     /// A string of this schema as it is, and `end`; `None` where no string is allowed.
-    pub(in crate::chat::output) fn string(&mut self, schema: &Value, end: &str) -> Option<String> {
-        self.string_but(schema, end, &no_other(schema), &Shape::of(schema.clone()))
+    pub(in crate::chat::output) fn string(&mut self, schema: &Cursor<'_>, end: &str) -> Option<String> {
+        self.string_but(schema, end, &no_other(schema), schema)
     }
 
     /// [`Rules::string`] of a part of the schema `whole`, as these terms want it too.
-    fn string_but(&mut self, schema: &Value, end: &str, but: &[String], whole: &Shape) -> Option<String> {
-        let node = resolved(schema);
-        if Shape::of(node.clone()).types().is_some_and(|types| !types.string) {
+    fn string_but(&mut self, schema: &Cursor<'_>, end: &str, but: &[String], whole: &Cursor<'_>) -> Option<String> {
+        let place = schema.resolved();
+        if place.types().is_some_and(|types| !types.string) {
             return None;
         }
-        self.keep(&node);
-        if let Some(values) = fixed(&node) {
+        self.check_supported(&place);
+        if let Some(values) = place.constants() {
             // What would be read as another value is none of these.
-            let texts = values.iter().filter(|value| value.as_str().is_some_and(|text| whole.read(text) == **value));
-            let texts: Vec<String> =
-                texts.filter_map(Value::as_str).map(|text| self.literal(&format!("{text}{end}"))).collect();
+            let texts = values.iter().filter_map(Value::as_str).filter(|text| reads_as_text(whole.types(), text));
+            let texts: Vec<String> = texts.map(|text| self.literal(&format!("{text}{end}"))).collect();
             return (!texts.is_empty()).then(|| self.rule(&texts.join(" | ")));
         }
-        if let Some(parts) = ["anyOf", "oneOf"].iter().find_map(|list| node[*list].as_array()) {
-            let parts: Vec<Value> = parts.iter().map(|part| with_definitions(part, &node)).collect();
+        if let Some(parts) = place.choices() {
             let choices: Vec<String> = parts.iter().filter_map(|part| self.string_but(part, end, but, whole)).collect();
             return (!choices.is_empty()).then(|| self.rule(&choices.join(" | ")));
         }
-        let mut terms = self.terms(&node);
+        let mut terms = self.terms(&place);
         terms.extend_from_slice(but);
         Some(if terms.is_empty() { self.text_until(end) } else { self.until(&terms, end) })
     }
@@ -99,43 +98,46 @@ impl Rules<'_> {
     /// A value of this schema that is no string, and `end`; `None` where only strings are allowed.
     pub(in crate::chat::output) fn no_string(
         &mut self,
-        schema: &Value,
+        schema: &Cursor<'_>,
         spelling: Spelling,
         end: &str,
     ) -> Option<String> {
-        let types = Shape::of(schema.clone()).types();
+        let types = schema.types();
         if types.is_some_and(Types::only_string) {
             return None;
         }
         let mut choices = vec![match types {
-            Some(types) if !types.string => self.json(schema),
+            Some(types) if !types.string => self.json(&schema.standalone()),
             _ => self.json(&without_strings(schema)),
         }];
-        let node = resolved(schema);
         if spelling != Spelling::Json {
             for (value, word) in [(json!(true), "True"), (json!(false), "False"), (json!(null), "None")] {
-                choices.extend(allows(&node, &value).then(|| self.literal(word)));
+                choices.extend(allows(schema, &value).then(|| self.literal(word)));
             }
         }
         let holds_others = types.is_some_and(|types| types.array || types.object);
         if spelling == Spelling::Repr && holds_others {
-            choices.push(Notation::PYTHON.value(self, &without_string_type(&node)));
+            let place = schema.resolved();
+            let others = without_string_type(&place);
+            choices.push(Notation::PYTHON.value(self, &place.with_node(&others)));
         }
         Some(format!("({}) {}", choices.join(" | "), self.literal(end)))
     }
 
     /// What a schema asks of a string's text, as terms of Lark.
-    pub(in crate::chat::output) fn terms(&mut self, node: &Value) -> Vec<String> {
-        let mut terms: Vec<String> = node["pattern"].as_str().map(anchored).into_iter().collect();
-        if node.get("minLength").is_some() || node.get("maxLength").is_some() {
-            let least = node["minLength"].as_u64().unwrap_or(0);
-            let most = node["maxLength"].as_u64().map_or(String::new(), |most| most.to_string());
+    pub(in crate::chat::output) fn terms(&mut self, schema: &Cursor<'_>) -> Vec<String> {
+        let number = |keyword: &str| schema.get(keyword).and_then(Value::as_u64);
+        let text = |keyword: &str| schema.get(keyword).and_then(Value::as_str);
+        let mut terms: Vec<String> = text("pattern").map(anchored).into_iter().collect();
+        if schema.get("minLength").is_some() || schema.get("maxLength").is_some() {
+            let least = number("minLength").unwrap_or(0);
+            let most = number("maxLength").map_or(String::new(), |most| most.to_string());
             terms.push(format!("/(?s:.{{{least},{most}}})/"));
         }
-        if let Some(format) = node["format"].as_str() {
-            match text_format(format) {
+        if let Some(format) = text("format") {
+            match text_pattern(format) {
                 Some(pattern) => terms.push(anchored(&pattern)),
-                None => self.refuse(|| unheld(&format!("\"format\" {format:?}")) + "; use \"pattern\""),
+                None => self.refuse(|| unsupported(&format!("\"format\" {format:?}")) + "; use \"pattern\""),
             }
         }
         terms
@@ -143,78 +145,67 @@ impl Rules<'_> {
 }
 
 /// Whether any text is a value of this schema: it may be a string, and no other value that it may be is restricted.
-fn is_free(schema: &Value) -> bool {
-    let node = resolved(schema);
-    let types = Shape::of(schema.clone()).types();
-    let says = ["pattern", "minLength", "maxLength", "format", "enum", "const", "anyOf", "oneOf"];
-    types.is_none_or(|types| types.string)
-        && says.iter().all(|key| node.get(*key).is_none())
-        && unkept(&node).is_none()
+fn is_free(schema: &Cursor<'_>) -> bool {
+    let place = schema.resolved();
+    schema.types().is_none_or(|types| types.string)
+        && SAYING.iter().all(|keyword| place.get(keyword).is_none())
+        && schema::unsupported(&place).is_none()
         && no_other(schema).is_empty()
 }
 
-/// The values that the schema lists.
-fn fixed(node: &Value) -> Option<Vec<Value>> {
-    let one = node.get("const").map(|value| vec![value.clone()]);
-    one.or_else(|| node["enum"].as_array().cloned())
-}
-
-/// What a schema refers to, with the definitions that it may refer to in turn.
-pub(in crate::chat::output) fn resolved(schema: &Value) -> Value {
-    let mut node = schema;
-    for _ in 0..16 {
-        let Some(pointer) = node["$ref"].as_str().and_then(|reference| reference.strip_prefix('#')) else { break };
-        let Some(next) = schema.pointer(pointer) else { break };
-        node = next;
+/// How a string without quotes must begin, as terms of Lark, where it might be read as another value that the schema
+/// restricts. By its first character: llguidance looks for the longest lexeme, and a text that may still become a
+/// string would hide the number that it is.
+fn no_other(schema: &Cursor<'_>) -> Vec<String> {
+    let Some(types) = schema.types().filter(|types| types.string) else { return Vec::new() };
+    if types.only_string() || !schema::restricts_others(schema, CHOICES) {
+        return Vec::new();
     }
-    with_definitions(node, schema)
-}
-
-/// A part of a schema that carries the definitions of the whole.
-pub(in crate::chat::output) fn with_definitions(part: &Value, whole: &Value) -> Value {
-    let mut part = part.clone();
-    if let Value::Object(own) = &mut part {
-        for name in ["$defs", "definitions"] {
-            if let Some(definitions) = whole.get(name) {
-                own.entry(name).or_insert_with(|| definitions.clone());
-            }
-        }
-    }
-    part
+    let container = (types.array || types.object).then_some(r"\[{");
+    let number = (types.number || types.integer).then_some(r"0-9\-");
+    let word = types.boolean.then_some("tTfF");
+    let begins: String = container.into_iter().chain(number).chain(word).collect();
+    vec![format!(r"/\s*([^\s{begins}](?s:.*))?/")]
 }
 
 /// Whether the schema allows this value, which is true, false or null.
-fn allows(schema: &Value, value: &Value) -> bool {
-    let node = resolved(schema);
-    if let Some(values) = fixed(&node) {
+fn allows(schema: &Cursor<'_>, value: &Value) -> bool {
+    let place = schema.resolved();
+    if let Some(values) = place.constants() {
         return values.contains(value);
     }
-    match ["anyOf", "oneOf"].iter().find_map(|list| node[*list].as_array()) {
-        Some(parts) => parts.iter().any(|part| allows(&with_definitions(part, &node), value)),
-        None => Shape::of(node).types().is_none_or(|types| types.allow(value)),
+    match place.choices() {
+        Some(parts) => parts.iter().any(|part| allows(part, value)),
+        None => place.types().is_none_or(|types| types.allow(value)),
     }
+}
+
+/// The same schema with this type.
+pub(in crate::chat::output) fn with_type(schema: &Value, name: &str) -> Value {
+    let mut fields = schema.as_object().cloned().unwrap_or_default();
+    fields.insert("type".to_owned(), Value::from(name));
+    Value::Object(fields)
 }
 
 /// The same where strings are written otherwise.
-fn without_string_type(node: &Value) -> Value {
-    let mut node = node.clone();
-    if let Some(names) = node.get_mut("type").and_then(Value::as_array_mut) {
+fn without_string_type(schema: &Cursor<'_>) -> Value {
+    let mut changed = schema.node().clone();
+    if let Some(names) = changed.get_mut("type").and_then(Value::as_array_mut) {
         names.retain(|name| name != "string");
     }
-    let whole = node.clone();
-    for list in ["anyOf", "oneOf"] {
-        if let Some(parts) = node.get_mut(list).and_then(Value::as_array_mut) {
-            let is_string =
-                |part: &Value| Shape::of(with_definitions(part, &whole)).types().is_some_and(Types::only_string);
-            parts.retain(|part| !is_string(part));
+    for keyword in ["anyOf", "oneOf"] {
+        if let Some(parts) = schema.list(keyword) {
+            let others = parts.iter().filter(|part| !part.types().is_some_and(Types::only_string));
+            changed[keyword] = others.map(|part| part.node().clone()).collect();
         }
     }
-    node
+    changed
 }
 
-fn without_strings(schema: &Value) -> Value {
+/// The same without strings.
+fn without_strings(schema: &Cursor<'_>) -> Value {
     let mut whole = Map::new();
-    let mut part = schema.clone();
+    let mut part = schema.standalone();
     if let Value::Object(own) = &mut part {
         for name in ["$defs", "definitions"] {
             whole.extend(own.shift_remove(name).map(|definitions| (name.to_owned(), definitions)));

@@ -7,11 +7,13 @@ use std::{future::Future, pin::Pin};
 use serde_json::{Map, Value};
 
 use super::{Arguments, DEPTH, End, NAME, NotACall, Notation, Quotes, Region, Rules};
-use crate::chat::{
-    Tool, ToolCall,
-    dialect::Braces,
-    output::{input::Input, json},
-    python,
+use crate::{
+    chat::{
+        Tool, ToolCall,
+        dialect::Braces,
+        output::{input::Input, json},
+        python,
+    },
     schema::Shape,
 };
 
@@ -190,7 +192,7 @@ impl Braces {
             json_objects: false,
         };
         let open = rules.literal(&format!("{}call:{}{{", self.call[0], tool.name));
-        let members = notation.members(rules, &tool.parameters, 0);
+        let members = notation.arguments(rules, tool);
         format!("{open} {members} {}", rules.literal(&format!("}}{}", self.call[1])))
     }
 }

@@ -6,8 +6,11 @@ use std::{future::Future, pin::Pin};
 
 use serde_json::{Map, Value};
 
-use super::{DEPTH, End, NAME, NotACall, Region, Rules, resolved, with_definitions};
-use crate::chat::{Tool, ToolCall, dialect::Spelling, output::input::Input, schema::Shape};
+use super::{DEPTH, End, NAME, NotACall, Region, Rules};
+use crate::{
+    chat::{Tool, ToolCall, dialect::Spelling, output::input::Input},
+    schema::{Cursor, Shape},
+};
 
 /// The syntax with this token before each tag.
 #[derive(Debug, Clone, Copy)]
@@ -138,50 +141,51 @@ impl Elements {
     /// What [`Elements::render`] writes.
     pub(super) fn grammar(self, rules: &mut Rules<'_>, tool: &Tool) -> String {
         let open = rules.literal(&self.tag(&format!("invoke name=\"{}\"", tool.name)));
-        let node = rules.described(&tool.parameters);
-        let members = self.members(rules, &node);
+        let object = rules.described(&tool.parameters);
+        let members = self.members(rules, &object);
         format!("{open} {members} {}", rules.literal(&self.tag("/invoke")))
     }
 
     /// A tag for each property of an object's schema.
-    fn members(self, rules: &mut Rules<'_>, node: &Value) -> String {
-        rules.keep_members(node);
-        let shape = Shape::of(node.clone());
+    fn members(self, rules: &mut Rules<'_>, object: &Cursor<'_>) -> String {
+        rules.check_members(object);
         let mut text = String::new();
-        for (name, part) in node["properties"].as_object().into_iter().flatten() {
-            let element = self.element_rule(rules, name, &with_definitions(part, node));
-            text += &if shape.requires(name) { format!(" {element}") } else { format!(" {element}?") };
+        for (name, property) in object.properties() {
+            let element = self.element_rule(rules, name, &property);
+            text += &if object.requires(name) { format!(" {element}") } else { format!(" {element}?") };
         }
         text
     }
 
     /// The tag of this name around a value of this schema.
-    fn element_rule(self, rules: &mut Rules<'_>, name: &str, schema: &Value) -> String {
+    fn element_rule(self, rules: &mut Rules<'_>, name: &str, schema: &Cursor<'_>) -> String {
         let make = |rules: &mut Rules<'_>| {
             let body = self.body(rules, name, schema);
             format!("{} {body}", rules.literal(&self.tag(name)))
         };
-        if schema.get("$ref").is_some() {
-            return rules.once(name, schema, make);
+        if let Some(reference) = schema.reference() {
+            return rules.once(name, reference, make);
         }
         let element = make(rules);
         rules.rule(&element)
     }
 
     /// What stands in the tag of this name, and its end.
-    fn body(self, rules: &mut Rules<'_>, name: &str, schema: &Value) -> String {
-        let node = resolved(schema);
+    fn body(self, rules: &mut Rules<'_>, name: &str, schema: &Cursor<'_>) -> String {
+        let place = schema.resolved();
         let close = rules.literal(&self.tag(&format!("/{name}")));
-        match Shape::of(schema.clone()).types() {
-            Some(types) if types.object && !types.string && node.get("properties").is_some() => {
-                format!("{} {close}", self.members(rules, &node))
+        match schema.types() {
+            Some(types) if types.object && !types.string && place.get("properties").is_some() => {
+                format!("{} {close}", self.members(rules, &place))
             }
             Some(types) if types.array && !types.string && !types.object => {
-                rules.keep(&node);
-                let item = with_definitions(node.get("items").unwrap_or(&Value::Bool(true)), &node);
+                rules.check_supported(&place);
+                let anything = Value::Bool(true);
+                let item = place.single("items").unwrap_or_else(|| place.with_node(&anything));
                 let item = self.element_rule(rules, "item", &item);
-                let least = node["minItems"].as_u64().unwrap_or(0);
-                let most = node["maxItems"].as_u64().map_or(String::new(), |most| most.to_string());
+                let least = place.get("minItems").and_then(Value::as_u64).unwrap_or(0);
+                let most = place.get("maxItems").and_then(Value::as_u64);
+                let most = most.map_or(String::new(), |most| most.to_string());
                 format!("{item}{{{least},{most}}} {close}")
             }
             // What is a container by its type alone is read from JSON as well as from tags. Text ends at the first mark.

@@ -5,7 +5,7 @@ use std::{future::Future, pin::Pin};
 
 use super::{
     calls::{Arguments, End, NotACall, Region},
-    grammar::{Notation, Parameter, Quotes, Rules, resolved, with_definitions},
+    grammar::{Notation, Parameter, Quotes, Rules, with_type},
     json,
 };
 use crate::chat::{

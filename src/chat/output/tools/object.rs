@@ -3,10 +3,12 @@
 use serde_json::{Map, Value};
 
 use super::{NotACall, Region, Rules, json};
-use crate::chat::{
-    Tool, ToolCall,
-    dialect::{Layout, Object, ObjectId, ObjectMessage},
-    python::{self, Dumps},
+use crate::{
+    chat::{
+        Tool, ToolCall,
+        dialect::{Layout, Object, ObjectId, ObjectMessage},
+        python::{self, Dumps},
+    },
     schema::Shape,
 };
 

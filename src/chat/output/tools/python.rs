@@ -5,12 +5,14 @@
 use serde_json::{Value, json};
 
 use super::{Arguments, NAME, NotACall, Notation, Parameter, Region, Rules, in_name};
-use crate::chat::{
-    Tool, ToolCall,
-    dialect::{Python, PythonArguments},
-    output::{input::Input, json},
-    python::{self, Dumps},
-    schema::{Shape, Types},
+use crate::{
+    chat::{
+        Tool, ToolCall,
+        dialect::{Python, PythonArguments},
+        output::{input::Input, json},
+        python::{self, Dumps},
+    },
+    schema::Types,
 };
 
 impl Python {
@@ -113,7 +115,7 @@ impl PythonArguments {
             PythonArguments::ReprAndJson => Notation { json_objects: true, ..Notation::PYTHON },
         };
         let open = rules.literal(&format!("{}(", tool.name));
-        let arguments = notation.named(rules, &tool.parameters, 0, &|name| format!("{name}="));
+        let arguments = notation.arguments_with(rules, tool, &|name| format!("{name}="));
         format!("{open} {arguments} {}", rules.literal(")"))
     }
 }
@@ -142,12 +144,12 @@ fn in_json(rules: &mut Rules<'_>, tool: &Tool) -> String {
 }
 
 /// JSON, and Python's literals where the schema allows them.
-fn expressions(rules: &mut Rules<'_>, parameter: &Parameter) -> String {
+fn expressions(rules: &mut Rules<'_>, parameter: &Parameter<'_>) -> String {
     let schema = &parameter.schema;
     let closed = schema.get("enum").is_some() || schema.get("const").is_some();
-    let types = Shape::of(schema.clone()).types();
+    let types = schema.types();
     let allows = |value: Value| !closed && types.is_none_or(|types: Types| types.allow(&value));
-    let mut choices = vec![rules.json(schema)];
+    let mut choices = vec![rules.json(&schema.standalone())];
     for (value, word) in [(json!(true), "True"), (json!(false), "False"), (json!(null), "None")] {
         if allows(value) {
             choices.push(rules.literal(word));

@@ -4,8 +4,8 @@
 
 use serde_json::{Value, json};
 
-use super::{End, NAME, NotACall, Parameter, Region, Rules};
-use crate::chat::{Tool, ToolCall, dialect::Spelling, schema::Shape};
+use super::{End, NAME, NotACall, Parameter, Region, Rules, with_type};
+use crate::chat::{Tool, ToolCall, dialect::Spelling};
 
 const CLOSE: &str = "<|close|>argument<|sep|>";
 
@@ -119,10 +119,10 @@ pub(super) fn grammar(rules: &mut Rules<'_>, tool: &Tool) -> String {
 }
 
 /// The ways to write an argument, one for each type that its schema allows.
-fn choices(rules: &mut Rules<'_>, parameter: &Parameter) -> Vec<String> {
-    let types = Shape::of(parameter.schema.clone()).types();
+fn choices(rules: &mut Rules<'_>, parameter: &Parameter<'_>) -> Vec<String> {
+    let types = parameter.schema.types();
     let string = rules.string(&parameter.schema, CLOSE);
-    let string = string.map(|value| format!("{} {value}", rules.literal(&head(&parameter.name, "string"))));
+    let string = string.map(|value| format!("{} {value}", rules.literal(&head(parameter.name, "string"))));
     let mut choices: Vec<String> = string.into_iter().collect();
     for sample in [json!(null), json!(true), json!(1), json!([]), json!({})] {
         let allowed = types.is_none_or(|types| types.allow(&sample) || sample.is_number() && types.number);
@@ -130,11 +130,10 @@ fn choices(rules: &mut Rules<'_>, parameter: &Parameter) -> Vec<String> {
             continue;
         }
         let whole_only = sample.is_number() && types.is_some_and(|types| !types.number);
-        let mut schema = parameter.schema.clone();
-        schema["type"] = Value::from(if whole_only { "integer" } else { kind(&sample) });
-        let value = rules.no_string(&schema, Spelling::Json, CLOSE);
+        let schema = with_type(parameter.schema.node(), if whole_only { "integer" } else { kind(&sample) });
+        let value = rules.no_string(&parameter.schema.with_node(&schema), Spelling::Json, CLOSE);
         choices.extend(value.map(|value| {
-            let head = rules.literal(&head(&parameter.name, kind(&sample)));
+            let head = rules.literal(&head(parameter.name, kind(&sample)));
             format!("{head} {value}")
         }));
     }

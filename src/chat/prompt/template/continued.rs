@@ -3,16 +3,16 @@
 use std::borrow::Cow;
 
 use super::text::is_space;
-use crate::chat::{Error, Field, Request, Role};
+use crate::chat::{Error, Field, Role, prompt::conversation::Conversation};
 
 /// What transformers puts behind the content to find its end again. Some templates look for it by this name.
 pub(super) const TAG: &str = "CONTINUE_FINAL_MESSAGE_TAG ";
 
 /// The content that is gone on with, if any is.
-pub(super) fn content(request: &Request) -> Result<Option<Cow<'_, str>>, Error> {
-    match request.messages.last() {
-        Some(message) if request.continue_final && message.role == Role::Assistant => Ok(Some(message.text())),
-        _ if request.continue_final => {
+pub(super) fn content<'c>(conversation: &'c Conversation<'_>) -> Result<Option<Cow<'c, str>>, Error> {
+    match conversation.messages.last() {
+        Some(message) if conversation.continue_final && message.role == Role::Assistant => Ok(Some(message.text())),
+        _ if conversation.continue_final => {
             Err(wrong("only the assistant's own message can be continued, and the last message is not the assistant's"))
         }
         _ => Ok(None),

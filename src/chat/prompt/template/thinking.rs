@@ -1,20 +1,11 @@
 //! How each family of templates is told whether and how much to think.
 
+use std::borrow::Cow;
+
 use minijinja::Value;
 
 use super::source::Source;
-use crate::chat::{Message, Request, Role};
-
-/// What of [`Thinking`](crate::chat::Thinking) a template obeys, found by rendering.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct ThinkingControl {
-    /// Thinking can be switched on and off.
-    pub switch: bool,
-    /// There are degrees of it.
-    pub effort: bool,
-    /// The model is told how many tokens it may think.
-    pub budget: bool,
-}
+use crate::chat::{Message, Role, Thinking, prompt::conversation::Conversation};
 
 /// A variable that switches thinking.
 struct Switch {
@@ -66,11 +57,10 @@ const fn flag(variable: &'static str) -> Switch {
 /// gpt-oss, DeepSeek V4, Hunyuan 3, Solar; Kimi K3; Muse.
 const EFFORTS: &[&str] = &["reasoning_effort", "thinking_effort", "reasoning_strength"];
 
-/// What the request wishes, in the variables that this template reads; later ones win.
-pub(super) fn variables(request: &Request, source: &Source) -> impl Iterator<Item = (&'static str, Value)> {
-    let thinking = &request.thinking;
+/// How much to think, in the variables that this template reads; later ones win.
+pub(super) fn variables(thinking: &Thinking, source: &Source) -> impl Iterator<Item = (&'static str, Value)> + use<> {
     let mut variables = Vec::new();
-    if let Some(enabled) = enabled(request) {
+    if let Some(enabled) = enabled(thinking) {
         let switches =
             SWITCHES.iter().filter(|switch| source.mentions(switch.variable) && source.mentions(switch.with));
         let settings = switches.filter_map(|switch| {
@@ -89,21 +79,23 @@ pub(super) fn variables(request: &Request, source: &Source) -> impl Iterator<Ite
     variables.into_iter()
 }
 
-/// Nemotron's second generation reads a flag in the last message that has one and takes it out again.
-pub(super) fn flag_messages(request: &Request, source: &Source, messages: &mut [Message]) {
-    let (Some(enabled), true) = (enabled(request), source.mentions("'/no_think' in content")) else {
-        return;
+/// The messages as Nemotron's second generation is to have them: it reads a flag in the last message that has one, and
+/// takes it out again.
+pub(super) fn flagged_messages<'c>(conversation: &'c Conversation<'_>, source: &Source) -> Cow<'c, [Message]> {
+    let messages = Cow::Borrowed(conversation.messages.as_ref());
+    let (Some(enabled), true) = (enabled(conversation.thinking), source.mentions("'/no_think' in content")) else {
+        return messages;
     };
-    if let Some(message) = messages.iter_mut().rev().find(|message| message.role == Role::User) {
-        let flag = if enabled { " /think" } else { " /no_think" };
-        let text = format!("{}{flag}", message.text());
-        message.set_text(text);
-    }
+    let Some(index) = messages.iter().rposition(|message| message.role == Role::User) else { return messages };
+    let mut messages = messages.into_owned();
+    let flag = if enabled { " /think" } else { " /no_think" };
+    let text = format!("{}{flag}", messages[index].text());
+    messages[index].set_text(text);
+    Cow::Owned(messages)
 }
 
-/// An effort is a wish to think, and none of it a wish not to.
-fn enabled(request: &Request) -> Option<bool> {
-    let thinking = &request.thinking;
+/// To ask for an effort is to ask for thoughts, and to ask for none of it is to ask for no thoughts.
+fn enabled(thinking: &Thinking) -> Option<bool> {
     thinking.enabled.or_else(|| Some(thinking.effort.as_deref()? != "none"))
 }
 

@@ -7,12 +7,16 @@ use minijinja::Value;
 use minijinja::value::Serde;
 use serde_json::{Map, Value as Json};
 
-use super::definition::definition;
-use super::source::Source;
-use super::telling::{Telling, completed};
-use super::{continued, thinking};
+use super::{
+    continued,
+    definition::definition,
+    fallback::{Fallback, completed},
+    source::Source,
+    thinking,
+};
 use crate::chat::{
-    Message, Request, Role, Tool, ToolCall, ToolChoice,
+    Message, Role, Tool, ToolCall,
+    prompt::conversation::Conversation,
     python::{self, Dumps},
 };
 
@@ -26,45 +30,39 @@ pub(super) enum Speaker {
 /// What becomes of the texts of a request on their way into a template; `None` leaves one as it is.
 pub(super) type Mark<'a> = &'a dyn Fn(Speaker, &str) -> Option<String>;
 
-/// The tools that the model is to see.
-pub(super) fn shown_tools(request: &Request) -> &[Tool] {
-    if request.tool_use == ToolChoice::None { &[] } else { &request.tools }
-}
-
 /// All variables but the special tokens; later ones of the same name win.
 pub(super) fn variables(
-    request: &Request,
+    conversation: &Conversation<'_>,
     source: &Source,
-    telling: Telling,
+    fallback: Fallback,
     now: NaiveDateTime,
     mark: Mark<'_>,
 ) -> Vec<(String, Value)> {
-    let texts = Texts { source, telling, mark };
-    let mut messages: Vec<Message> = request.messages.clone();
-    thinking::flag_messages(request, source, &mut messages);
+    let texts = Texts { source, fallback, mark };
+    let messages = thinking::flagged_messages(conversation, source);
     let last = messages.len().wrapping_sub(1);
     let messages: Vec<Value> = messages
         .iter()
         .enumerate()
-        .map(|(index, message)| texts.message(message, request.continue_final && index == last))
+        .map(|(index, message)| texts.message(message, conversation.continue_final && index == last))
         .collect();
-    let tools = match shown_tools(request) {
+    let tools = match conversation.tools {
         [] => Value::from(()),
         tools => tools.iter().map(|tool| texts.tool(tool)).collect(),
     };
     let mut variables: Vec<(String, Value)> = vec![
         ("documents".to_owned(), Value::from(())),
-        ("add_generation_prompt".to_owned(), Value::from(!request.continue_final)),
+        ("add_generation_prompt".to_owned(), Value::from(!conversation.continue_final)),
     ];
-    variables.extend(thinking::variables(request, source).map(|(name, value)| (name.to_owned(), value)));
+    variables.extend(thinking::variables(conversation.thinking, source).map(|(name, value)| (name.to_owned(), value)));
     if source.reads_functions() {
-        let functions = shown_tools(request).iter().map(|tool| Json::Object(definition(tool))).collect();
+        let functions = conversation.tools.iter().map(|tool| Json::Object(definition(tool))).collect();
         let text = Dumps { indent: Some("    ".to_owned()), ..Dumps::default() }.json(&Json::Array(functions));
         variables.push(("functions".to_owned(), Value::from(texts.text(Speaker::Other, &text).as_ref())));
         // A day: with the time in it, no prompt would begin like the one before.
         variables.push(("datetime".to_owned(), Value::from(now.format("%Y-%m-%d").to_string())));
     }
-    variables.extend(request.template_variables.iter().map(|(name, value)| (name.clone(), texts.json(value))));
+    variables.extend(conversation.variables.iter().map(|(name, value)| (name.clone(), texts.json(value))));
     variables.push(("messages".to_owned(), Value::from(messages)));
     variables.push(("tools".to_owned(), tools));
     variables
@@ -72,7 +70,7 @@ pub(super) fn variables(
 
 struct Texts<'a> {
     source: &'a Source,
-    telling: Telling,
+    fallback: Fallback,
     mark: Mark<'a>,
 }
 
@@ -117,7 +115,7 @@ impl Texts<'_> {
 
     fn tool_call(&self, call: &ToolCall) -> Value {
         let text = |text: &str| Value::from(self.text(Speaker::Other, text).as_ref());
-        let arguments = match self.telling.text_arguments {
+        let arguments = match self.fallback.text_arguments {
             true => text(&python::dumps(&Json::Object(call.arguments.clone()))),
             false => self.object(&call.arguments),
         };
@@ -128,7 +126,7 @@ impl Texts<'_> {
 
     fn tool(&self, tool: &Tool) -> Value {
         let own = definition(tool);
-        let function = if self.telling.complete { self.object(&completed(&own)) } else { self.object(&own) };
+        let function = if self.fallback.complete { self.object(&completed(&own)) } else { self.object(&own) };
         Value::from_pairs([("type", Value::from("function")), ("function", function)])
     }
 

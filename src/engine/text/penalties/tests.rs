@@ -23,11 +23,12 @@ fn each_penalty_by_itself() {
     };
     let off = Sampling::default;
     check(off(), &[]);
-    check(Sampling { repetition_penalty: 1.5, ..off() }, &[(1, (1.5, 0.0)), (2, (1.5, 0.0)), (3, (1.5, 0.0))]);
-    check(Sampling { presence_penalty: 0.5, ..off() }, &[(1, (1.0, -0.5)), (3, (1.0, -0.5))]);
-    check(Sampling { frequency_penalty: 0.5, ..off() }, &[(1, (1.0, -0.5)), (3, (1.0, -1.0))]);
+    check(Sampling { repetition_penalty: Some(1.5), ..off() }, &[(1, (1.5, 0.0)), (2, (1.5, 0.0)), (3, (1.5, 0.0))]);
+    check(Sampling { presence_penalty: Some(0.5), ..off() }, &[(1, (1.0, -0.5)), (3, (1.0, -0.5))]);
+    check(Sampling { frequency_penalty: Some(0.5), ..off() }, &[(1, (1.0, -0.5)), (3, (1.0, -1.0))]);
     check(Sampling { logit_bias: vec![(7, 2.0), (1, -100.0)], ..off() }, &[(1, (1.0, -100.0)), (7, (1.0, 2.0))]);
-    let all = Sampling { repetition_penalty: 2.0, presence_penalty: 1.0, frequency_penalty: 0.25, ..off() };
+    let all =
+        Sampling { repetition_penalty: Some(2.0), presence_penalty: Some(1.0), frequency_penalty: Some(0.25), ..off() };
     let all = Sampling { logit_bias: vec![(3, 4.0)], ..all };
     check(all, &[(1, (2.0, -1.25)), (2, (2.0, 0.0)), (3, (2.0, 2.5))]);
 }
@@ -111,9 +112,9 @@ fn dry_is_its_definition() {
 fn penalties_after_a_long_prompt() {
     let prompt: Vec<u32> = (0..16_384u32).map(|i| i.wrapping_mul(2_654_435_761) % 150_000).collect();
     let all = Sampling {
-        repetition_penalty: 1.1,
-        presence_penalty: 0.1,
-        frequency_penalty: 0.1,
+        repetition_penalty: Some(1.1),
+        presence_penalty: Some(0.1),
+        frequency_penalty: Some(0.1),
         dry: Some(dry(2, None, &[1])),
         ..Sampling::default()
     };

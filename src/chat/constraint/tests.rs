@@ -6,15 +6,26 @@ mod refusals;
 mod thinking;
 mod walks;
 
-use std::collections::HashMap;
-use std::path::PathBuf;
+use std::{
+    collections::HashMap,
+    path::PathBuf,
+    sync::{Arc, OnceLock},
+};
 
 use serde_json::{Value, json};
 
-use super::*;
-use crate::chat::prompt::tokenizer::tests::{byte_level, load};
-use crate::checkpoint::Checkpoint;
-use crate::engine::{Advice, Guide};
+use super::{
+    grammar::{Grammar, Grammars},
+    guide::{AnswerGuide, Parts, ThoughtGuide},
+};
+use crate::{
+    chat::{
+        Error, Field, Format, Tokenizer,
+        prompt::tokenizer::tests::{byte_level, load},
+    },
+    checkpoint::Checkpoint,
+    engine::{Advice, Guide},
+};
 
 /// A tokenizer with its grammars.
 pub(super) struct Bench {
@@ -61,7 +72,8 @@ impl Bench {
     }
 
     pub fn guide(&self, grammar: &Grammar) -> AnswerGuide {
-        AnswerGuide::new(&self.tokenizer, &self.stop_tokens, "", None, Some(grammar.matcher())).unwrap()
+        let parts = Parts { matcher: Some(grammar.matcher()), ..Parts::default() };
+        AnswerGuide::new(&self.tokenizer, &self.stop_tokens, parts).unwrap()
     }
 
     /// Whether the grammar lets an answer be this text: token by token, as the engine would ask. `each` hears of every

@@ -5,15 +5,18 @@ use std::{collections::VecDeque, sync::Arc};
 
 use llguidance::Matcher;
 
-use crate::chat::{Error, Tokenizer};
-use crate::engine::{Advice, Guide, TokenSet};
+use super::grammar::reason;
+use crate::{
+    chat::{Error, Tokenizer},
+    engine::{Advice, Guide, TokenSet},
+};
 
-/// How a thought ends.
+/// How a thought is guided.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(in crate::chat) struct Thinking {
-    /// The thought ends with the first of these marks, whether one token or several spell it.
-    pub mark: String,
-    /// What is written to end a thought that has used up its budget; contains the mark. What it has after the mark is
+pub(super) struct ThoughtGuide {
+    /// The thought ends with the first of these tags, whether one token or several spell it.
+    pub end: String,
+    /// What is written to end a thought that has used up its budget; contains `end`. What it has after that is
     /// written after a thought that ended by itself, too, where a grammar follows.
     pub closing: String,
     /// The most tokens to think, in all thoughts of the answer.
@@ -24,8 +27,19 @@ pub(in crate::chat) struct Thinking {
     pub last: String,
 }
 
+/// What an answer goes through, in this order.
+#[derive(Default)]
+pub(super) struct Parts<'a> {
+    /// What it begins with.
+    pub opening: &'a str,
+    /// Its thought; `None` where it does not think.
+    pub thought: Option<&'a ThoughtGuide>,
+    /// The grammar of what follows.
+    pub matcher: Option<Matcher>,
+}
+
 /// See the module.
-pub(in crate::chat) struct AnswerGuide {
+pub(super) struct AnswerGuide {
     tokenizer: Arc<Tokenizer>,
     /// While the model thinks.
     thought: Option<Thought>,
@@ -37,9 +51,10 @@ pub(in crate::chat) struct AnswerGuide {
 }
 
 struct Thought {
-    mark: String,
+    /// The tag that ends it.
+    end: String,
     again: &'static [&'static str],
-    /// The last bytes, fewer than the longest mark has.
+    /// The last bytes, fewer than the longest tag has.
     tail: Vec<u8>,
     left: Option<usize>,
     closing: Vec<u32>,
@@ -50,36 +65,22 @@ struct Thought {
 }
 
 impl AnswerGuide {
-    /// A guide that writes the opening, and then leads through this thought, if the model thinks, and this grammar, if
-    /// there is one.
-    pub(in crate::chat) fn new(
-        tokenizer: &Arc<Tokenizer>,
-        stop_tokens: &[u32],
-        opening: &str,
-        thinking: Option<&Thinking>,
-        matcher: Option<Matcher>,
-    ) -> Result<AnswerGuide, Error> {
-        let tokenizer = Arc::clone(tokenizer);
-        let (mut thought, forced) = (None, tokenizer.encode(opening, false)?.into());
-        if let Some(thinking) = thinking {
-            let Some((_, after)) = thinking.closing.split_once(&thinking.mark).filter(|_| !thinking.mark.is_empty())
-            else {
-                let text = format!("{:?} does not end a thought with {:?}", thinking.closing, thinking.mark);
-                return Err(Error::Internal(text));
-            };
-            let unended = || (0..tokenizer.vocab_size() as u32).filter(|id| !stop_tokens.contains(id)).collect();
-            thought = Some(Thought {
-                mark: thinking.mark.clone(),
-                again: thinking.again,
-                tail: Vec::new(),
-                left: thinking.budget,
-                closing: tokenizer.encode(&thinking.closing, false)?,
-                last: tokenizer.encode(&thinking.last, false)?,
-                after: tokenizer.encode(after, false)?,
-                unended: if matcher.is_some() { Advice::Mask(Arc::new(unended())) } else { Advice::Free },
-            });
-        }
-        Ok(AnswerGuide { tokenizer, thought, between: None, forced, matcher })
+    /// A guide through these parts of an answer. `stop_tokens` end it.
+    ///
+    /// # Errors
+    /// A thought whose closing does not end it, which is a bug.
+    pub(super) fn new(tokenizer: &Arc<Tokenizer>, stop_tokens: &[u32], parts: Parts<'_>) -> Result<AnswerGuide, Error> {
+        let Parts { opening, thought, matcher } = parts;
+        let forced = tokenizer.encode(opening, false)?.into();
+        let unended = || match &matcher {
+            Some(_) => {
+                let ids = 0..tokenizer.vocab_size() as u32;
+                Advice::Mask(Arc::new(ids.filter(|id| !stop_tokens.contains(id)).collect()))
+            }
+            None => Advice::Free,
+        };
+        let thought = thought.map(|thought| Thought::new(thought, tokenizer, unended())).transpose()?;
+        Ok(AnswerGuide { tokenizer: Arc::clone(tokenizer), thought, between: None, forced, matcher })
     }
 
     /// One more token of the answer.
@@ -161,6 +162,24 @@ impl Guide for AnswerGuide {
 }
 
 impl Thought {
+    fn new(guide: &ThoughtGuide, tokenizer: &Tokenizer, unended: Advice) -> Result<Thought, Error> {
+        let after = guide.closing.split_once(&guide.end).filter(|_| !guide.end.is_empty());
+        let Some((_, after)) = after else {
+            let text = format!("{:?} does not end a thought with {:?}", guide.closing, guide.end);
+            return Err(Error::Internal(text));
+        };
+        Ok(Thought {
+            end: guide.end.clone(),
+            again: guide.again,
+            tail: Vec::new(),
+            left: guide.budget,
+            closing: tokenizer.encode(&guide.closing, false)?,
+            last: tokenizer.encode(&guide.last, false)?,
+            after: tokenizer.encode(after, false)?,
+            unended,
+        })
+    }
+
     /// One more token's bytes while the model does not think; whether they complete a mark that begins a thought.
     fn begins(&mut self, bytes: &[u8]) -> bool {
         let rest = find(&mut self.tail, bytes, self.again);
@@ -172,7 +191,7 @@ impl Thought {
     /// One more token's bytes; where they complete the mark, those behind it.
     fn push(&mut self, bytes: &[u8]) -> Option<Vec<u8>> {
         self.left = self.left.map(|left| left.saturating_sub(1));
-        find(&mut self.tail, bytes, &[&self.mark])
+        find(&mut self.tail, bytes, &[&self.end])
     }
 }
 
@@ -207,11 +226,4 @@ fn allowed(matcher: &mut Matcher, count: usize) -> Result<Advice, String> {
         *last &= (1 << (count % 32)) - 1;
     }
     Ok(Advice::Mask(Arc::new(TokenSet::from_words(words))))
-}
-
-/// What llguidance says, in one line and without what it says to its own developers.
-pub(super) fn reason(error: &dyn std::fmt::Display) -> String {
-    let text = error.to_string();
-    let text = text.split("\n<").next().unwrap_or_default();
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }

@@ -1,30 +1,29 @@
-//! How a request is told to a template that fails on it as it is: with what the request may leave out said to be
-//! empty, and with arguments as the JSON text that clients send. A template is told the first way that it can render.
+//! How a conversation is given to a template that fails on it as it is: with what a request may leave out said to be
+//! empty, and with arguments as the JSON text that clients send. The first way that the template can render counts.
 
 use serde_json::{Map, Value as Json, json};
 
 use super::definition::definition;
-use super::variables::shown_tools;
-use crate::chat::Request;
+use crate::chat::prompt::conversation::Conversation;
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Telling {
+pub(super) struct Fallback {
     /// Tools have a description and parameters, and these a description: empty ones, where a client gave none.
     pub complete: bool,
     /// The arguments of past calls are text: templates of models like Functionary's add it to their own.
     pub text_arguments: bool,
 }
 
-impl Telling {
-    /// The ways to tell a request that are not the same, in the order in which they are tried.
-    pub(super) fn all(request: &Request) -> impl Iterator<Item = Telling> {
+impl Fallback {
+    /// The ways to give a conversation that are not the same, in the order in which they are tried.
+    pub(super) fn all(conversation: &Conversation<'_>) -> impl Iterator<Item = Fallback> {
         // Asked only once a template has failed.
-        let lacks = || shown_tools(request).iter().map(definition).any(|tool| completed(&tool) != tool);
-        let calls = || request.messages.iter().any(|message| message.tool_calls().next().is_some());
+        let lacks = || conversation.tools.iter().map(definition).any(|tool| completed(&tool) != tool);
+        let calls = || conversation.messages.iter().any(|message| message.tool_calls().next().is_some());
         [(false, false), (true, false), (false, true), (true, true)]
             .into_iter()
             .filter(move |(complete, text)| (!complete || lacks()) && (!text || calls()))
-            .map(|(complete, text_arguments)| Telling { complete, text_arguments })
+            .map(|(complete, text_arguments)| Fallback { complete, text_arguments })
     }
 }
 

@@ -3,9 +3,9 @@
 use super::*;
 
 /// The opening, and how the thought ends.
-fn thinking(opening: &'static str, budget: Option<usize>) -> (&'static str, Thinking) {
-    let [mark, closing] = ["</t>", ". </t>\n"].map(str::to_owned);
-    (opening, Thinking { mark, closing, budget, ..Thinking::default() })
+fn thinking(opening: &'static str, budget: Option<usize>) -> (&'static str, ThoughtGuide) {
+    let [end, closing] = ["</t>", ". </t>\n"].map(str::to_owned);
+    (opening, ThoughtGuide { end, closing, budget, ..ThoughtGuide::default() })
 }
 
 /// Plays a model that says `wanted` where it is free to, and then nothing more; the tokens that are no text by name.
@@ -33,13 +33,15 @@ fn play(bench: &Bench, mut guide: AnswerGuide, wanted: &[u32]) -> Result<String,
     }
 }
 
-fn check((opening, thinking): &(&str, Thinking), format: Format, wanted: &str, expected: Result<&str, &str>) {
+fn check((opening, thinking): &(&str, ThoughtGuide), format: Format, wanted: &str, expected: Result<&str, &str>) {
     // With a budget the tokens count, and those of bytes can be foretold.
     let starter = if thinking.budget.is_none() { Bench::starter() } else { None };
     for bench in [Some(Bench::bytes()), starter].into_iter().flatten() {
         let grammar = bench.grammars.compile(&format).unwrap();
         let matcher = grammar.map(|grammar| grammar.matcher());
-        let guide = AnswerGuide::new(&bench.tokenizer, &bench.stop_tokens, opening, Some(thinking), matcher).unwrap();
+        let guide =
+            AnswerGuide::new(&bench.tokenizer, &bench.stop_tokens, Parts { opening, thought: Some(thinking), matcher })
+                .unwrap();
         let wanted_ids = bench.tokenizer.encode(wanted, false).unwrap();
         match (play(bench, guide, &wanted_ids), expected) {
             (Ok(answer), Ok(expected)) => assert_eq!(answer, expected, "{wanted:?}"),
@@ -68,13 +70,21 @@ fn the_grammar_begins_behind_the_thought() {
 #[test]
 fn a_thought_is_no_answer() {
     for bench in [Some(Bench::bytes()), Bench::starter()].into_iter().flatten() {
-        let mut guided =
-            AnswerGuide::new(&bench.tokenizer, &bench.stop_tokens, "", Some(&thinking("", None).1), None).unwrap();
+        let mut guided = AnswerGuide::new(
+            &bench.tokenizer,
+            &bench.stop_tokens,
+            Parts { opening: "", thought: Some(&thinking("", None).1), matcher: None },
+        )
+        .unwrap();
         assert_eq!(guided.advise(&[]), Ok(Advice::Free), "without a grammar it may end as it likes");
         let matcher = bench.compile(&yes()).matcher();
         let think = thinking("", None).1;
-        let mut guided =
-            AnswerGuide::new(&bench.tokenizer, &bench.stop_tokens, "", Some(&think), Some(matcher)).unwrap();
+        let mut guided = AnswerGuide::new(
+            &bench.tokenizer,
+            &bench.stop_tokens,
+            Parts { opening: "", thought: Some(&think), matcher: Some(matcher) },
+        )
+        .unwrap();
         let Ok(Advice::Mask(mask)) = guided.advise(&[]) else { panic!("a mask") };
         let all = 0..bench.tokenizer.vocab_size() as u32;
         assert!(all.clone().all(|id| mask.contains(id) != bench.stop_tokens.contains(&id)));
@@ -93,7 +103,12 @@ fn a_budget_ends_the_thought() {
         let (opening, think) = thinking(opening, Some(budget));
         let wanted = bench.tokenizer.encode(wanted, false).unwrap();
         // Without a grammar the model goes on as it likes.
-        let guide = AnswerGuide::new(&bench.tokenizer, &bench.stop_tokens, opening, Some(&think), None).unwrap();
+        let guide = AnswerGuide::new(
+            &bench.tokenizer,
+            &bench.stop_tokens,
+            Parts { opening, thought: Some(&think), matcher: None },
+        )
+        .unwrap();
         let answer = play(bench, guide, &wanted).unwrap();
         assert!(answer.starts_with(expected), "{answer:?}");
     }
@@ -112,9 +127,15 @@ fn a_budget_holds_for_the_next_thought() {
         (0, "<t><t>c", ". </t>\n<t>|</t>\n<t>|</t>\nc"),
         (10, "a</t><t>b</t>c<", "a</t><t>b</t>c<"),
     ] {
-        let think = Thinking { again: &["<t>", "<tt>"], last: "|</t>\n".to_owned(), ..thinking("", Some(budget)).1 };
+        let think =
+            ThoughtGuide { again: &["<t>", "<tt>"], last: "|</t>\n".to_owned(), ..thinking("", Some(budget)).1 };
         let wanted = bench.tokenizer.encode(wanted, false).unwrap();
-        let guide = AnswerGuide::new(&bench.tokenizer, &bench.stop_tokens, "", Some(&think), None).unwrap();
+        let guide = AnswerGuide::new(
+            &bench.tokenizer,
+            &bench.stop_tokens,
+            Parts { opening: "", thought: Some(&think), matcher: None },
+        )
+        .unwrap();
         let answer = play(bench, guide, &wanted).unwrap();
         assert!(answer.starts_with(expected), "{answer:?} for {expected:?}");
     }
@@ -123,11 +144,16 @@ fn a_budget_holds_for_the_next_thought() {
 #[test]
 fn a_mark_that_is_one_token() {
     let bench = Bench::bytes();
-    let think = |mark: &str| Thinking { mark: mark.into(), closing: format!("{mark} "), ..Thinking::default() };
+    let think = |mark: &str| ThoughtGuide { end: mark.into(), closing: format!("{mark} "), ..ThoughtGuide::default() };
     for (mark, token) in [("<tool é>", 2), ("<|s|>", 0)] {
         let wanted = [3 + 97, token, 3 + 121];
         let matcher = bench.compile(&yes()).matcher();
-        let guide = AnswerGuide::new(&bench.tokenizer, &[1], "", Some(&think(mark)), Some(matcher)).unwrap();
+        let guide = AnswerGuide::new(
+            &bench.tokenizer,
+            &[1],
+            Parts { opening: "", thought: Some(&think(mark)), matcher: Some(matcher) },
+        )
+        .unwrap();
         assert_eq!(play(bench, guide, &wanted).unwrap(), format!("a{mark} yes"));
     }
 }
@@ -138,9 +164,14 @@ fn a_token_that_ends_the_thought_and_goes_on() {
     let bench = Bench::bytes();
     // The token is `<tool é>`, of which `<tool` is the mark.
     let check = |answer: &str, expected: Result<&str, &str>| {
-        let think = Thinking { mark: "<tool".into(), closing: "<tool".into(), ..Thinking::default() };
+        let think = ThoughtGuide { end: "<tool".into(), closing: "<tool".into(), ..ThoughtGuide::default() };
         let matcher = bench.compile(&Format::Regex(answer.into())).matcher();
-        let guide = AnswerGuide::new(&bench.tokenizer, &[1], "", Some(&think), Some(matcher)).unwrap();
+        let guide = AnswerGuide::new(
+            &bench.tokenizer,
+            &[1],
+            Parts { opening: "", thought: Some(&think), matcher: Some(matcher) },
+        )
+        .unwrap();
         match (play(bench, guide, &[3 + 97, 2, 3 + 121]), expected) {
             (Ok(said), Ok(expected)) => assert_eq!(said, expected),
             (Err(error), Err(piece)) => assert!(error.contains(piece), "{error}"),
@@ -155,7 +186,10 @@ fn a_token_that_ends_the_thought_and_goes_on() {
 fn a_closing_without_its_mark_is_our_mistake() {
     let bench = Bench::bytes();
     for mark in ["", "</u>"] {
-        let think = Thinking { mark: mark.into(), ..thinking("", None).1 };
-        assert!(matches!(AnswerGuide::new(&bench.tokenizer, &[1], "", Some(&think), None), Err(Error::Internal(_))));
+        let think = ThoughtGuide { end: mark.into(), ..thinking("", None).1 };
+        assert!(matches!(
+            AnswerGuide::new(&bench.tokenizer, &[1], Parts { opening: "", thought: Some(&think), matcher: None }),
+            Err(Error::Internal(_))
+        ));
     }
 }
