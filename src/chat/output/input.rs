@@ -197,7 +197,8 @@ impl Input {
     pub async fn word(&self, holds: impl Fn(char) -> bool, limit: usize) -> Option<String> {
         let word = self
             .wait(|shared| {
-                let (length, end) = (shared.rest().len(), shared.rest().find(|char| !holds(char)));
+                let length = shared.rest().len();
+                let end = shared.rest().find(|char| !holds(char));
                 let end = end.or_else(|| shared.is_all().then_some(length));
                 match end {
                     Some(end) if end <= limit => Some(Some(shared.rest()[..end].to_owned())),
@@ -360,7 +361,8 @@ impl Text {
 
     /// Takes `length` bytes and emits them, without special tokens.
     fn emit(&mut self, length: usize, emit: &mut impl FnMut(&str)) {
-        let (start, end) = (self.at, self.at + length);
+        let start = self.at;
+        let end = start + length;
         let mut from = start;
         for &(at, size) in self.specials.iter().filter(|&&(at, size)| at + size > start && at < end) {
             if at > from {

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use mettle::chat::{Dialect, FORMATS, Piece, Tool, ToolCall, render_turn};
+use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
 use super::{
@@ -10,33 +11,15 @@ use super::{
     reading::{Reader, alone, format},
 };
 
+/// A file beside the cases.
+fn data<T: DeserializeOwned>(name: &str) -> T {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/dialects").join(name);
+    serde_json::from_str(&std::fs::read_to_string(path).expect("a file of data")).expect("JSON")
+}
+
 /// The tools that cases declare: the first four, where a file does not say others.
 pub fn tools() -> Vec<Tool> {
-    let code = json!({"type": "object", "properties": {"code": {"type": "string"}}});
-    vec![
-        Tool::new(
-            "get_weather",
-            json!({"type": "object", "required": ["city"], "properties": {
-                "city": {"type": "string"}, "days": {"type": "integer"}, "metric": {"type": "boolean"},
-                "limit": {"type": "number"}, "unit": {"type": "string", "enum": ["c", "f"]}}}),
-        ),
-        Tool::new(
-            "write_file",
-            json!({"type": "object", "required": ["path", "content"], "properties": {
-                "path": {"type": "string"}, "content": {"type": "string"},
-                "tags": {"type": "array", "items": {"type": "string"}},
-                "options": {"type": "object", "properties": {"mode": {"type": "integer"}}}}}),
-        ),
-        // Both a description and parameters may be missing.
-        Tool::new("now", json!({})),
-        Tool::new(
-            "mcp.search-all",
-            json!({"type": "object", "properties": {"q": {"type": ["string", "null"]}, "any": {}}}),
-        ),
-        Tool::new("python", code.clone()),
-        Tool::new("code_interpreter", code),
-        Tool::new("computer", json!({})),
-    ]
+    data::<Map<String, Value>>("tools.json").into_iter().map(|(name, schema)| Tool::new(name, schema)).collect()
 }
 
 fn call(id: &str, name: &str, arguments: Value) -> ToolCall {
@@ -51,30 +34,14 @@ pub fn two_calls(file: &File, count: usize) -> String {
     render_turn(format(file.setting("format").expect("a format")), &calls[..count])
 }
 
-/// Texts that are hard to write as they are.
-const TEXTS: [&str; 14] = [
-    "",
-    "plain",
-    "a \"quoted\" 'text'",
-    "line\nline\n",
-    "</tool_call>",
-    "{\"a\": 1}",
-    "5",
-    "true",
-    "null",
-    "tab\t\\ \\n \u{1f600} é",
-    "if a < b && c > d:\n    return [1, 2]",
-    "<think>no</think>",
-    "```\ncode\n```",
-    "  spaced  ",
-];
-
 /// What a format writes, it reads: hostile values of every type, alone and in parallel.
 #[test]
 fn formats_read_what_they_write() {
+    // Texts that are hard to write as they are.
+    let texts: Vec<String> = data("texts.json");
     for format in FORMATS.iter() {
         let reader = Reader { tools: tools()[..4].to_vec(), ..Reader::new(alone(format)) };
-        for (index, text) in TEXTS.iter().enumerate() {
+        for (index, text) in texts.iter().enumerate() {
             let path = format!("/tmp/{index}");
             let options = json!({"mode": 420});
             let file = json!({"path": path, "content": text, "tags": [text, ""], "options": options});
@@ -119,9 +86,7 @@ fn turns() -> [Vec<ToolCall>; 3] {
 /// with transformers' settings and its `tojson`.
 #[test]
 fn formats_write_as_templates_do() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/dialects/rendered.json");
-    let rendered = std::fs::read_to_string(path).expect("what templates write");
-    let rendered: Map<String, Value> = serde_json::from_str(&rendered).expect("JSON");
+    let rendered: Map<String, Value> = data("rendered.json");
     for (template, golden) in &rendered {
         let name = golden["format"].as_str().expect("a format's name");
         for (calls, turn) in turns().iter().zip(golden["turns"].as_array().expect("turns")) {

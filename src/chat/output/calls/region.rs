@@ -74,6 +74,17 @@ impl Region {
         if self.input.eat(mark).await { Ok(()) } else { Err(NotACall) }
     }
 
+    /// Takes the first of these that is next behind white space, and returns its index.
+    pub(in crate::chat::output) async fn one_of(&self, marks: &[&str]) -> Result<usize, NotACall> {
+        self.input.skip_space().await;
+        for (index, mark) in marks.iter().enumerate() {
+            if self.input.eat(mark).await {
+                return Ok(index);
+            }
+        }
+        Err(NotACall)
+    }
+
     /// Behind an item of a list: whether another follows. Takes the comma, which may be missing before the end, or the
     /// end.
     pub(in crate::chat::output) async fn goes_on(&self, end: &str) -> Result<bool, NotACall> {

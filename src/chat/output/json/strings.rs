@@ -22,10 +22,8 @@ pub(super) async fn string(input: &Input, sink: &mut dyn Sink, at: At) -> Result
         match input.peek().await.ok_or(NotJson)? {
             '\\' => escape(input, sink, python).await?,
             char if char == quote => {
-                let done = match triple {
-                    true => quotes(input, quote).await.ok_or(NotJson)?,
-                    false => ends(input, at.place).await.ok_or(NotJson)?,
-                };
+                let done = if triple { quotes(input, quote).await } else { ends(input, at.place).await };
+                let done = done.ok_or(NotJson)?;
                 input.next().await;
                 if done {
                     input.eat(if triple { &two } else { "" }).await;
@@ -184,7 +182,8 @@ async fn unicode(input: &Input, sink: &mut dyn Sink) -> Result<(), NotJson> {
 
 /// So many digits after a letter or none, which are taken where they stand there.
 async fn code(input: &Input, letters: usize, count: RangeInclusive<usize>, radix: u32) -> Result<Option<u32>, NotJson> {
-    let (mut code, mut digits) = (0, 0);
+    let mut code = 0;
+    let mut digits = 0;
     while digits < *count.end() {
         let Some(digit) = input.peek_at(letters + digits).await.ok_or(NotJson)?.to_digit(radix) else { break };
         code = code * radix + digit;

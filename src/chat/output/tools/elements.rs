@@ -35,16 +35,10 @@ impl Elements {
             }
             return Ok(());
         }
-        loop {
-            input.skip_space().await;
-            if input.eat(&call).await {
-                self.one(region).await?;
-            } else if input.eat(&close).await {
-                return Ok(());
-            } else {
-                return Err(NotACall);
-            }
+        while region.one_of(&[&close, &call]).await? == 1 {
+            self.one(region).await?;
         }
+        Ok(())
     }
 
     /// One call, from its name on.

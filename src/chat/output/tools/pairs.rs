@@ -30,16 +30,10 @@ impl Pairs {
             }
             return Ok(());
         }
-        loop {
-            input.skip_space().await;
-            if input.eat(self.call[0]).await {
-                self.one(region).await?;
-            } else if input.eat(close).await {
-                return Ok(());
-            } else {
-                return Err(NotACall);
-            }
+        while region.one_of(&[close, self.call[0]]).await? == 1 {
+            self.one(region).await?;
         }
+        Ok(())
     }
 
     /// One call, from its name on.
@@ -66,17 +60,11 @@ impl Pairs {
             input.skip_space().await;
             return if input.eat(self.close()).await { Ok(()) } else { Err(NotACall) };
         }
-        loop {
-            input.skip_space().await;
-            if input.eat(self.key[0]).await {
-                self.pair(region, &mut arguments).await?;
-            } else if input.eat(self.close()).await {
-                arguments.end();
-                return Ok(());
-            } else {
-                return Err(NotACall);
-            }
+        while region.one_of(&[self.close(), self.key[0]]).await? == 1 {
+            self.pair(region, &mut arguments).await?;
         }
+        arguments.end();
+        Ok(())
     }
 
     /// What closes a call. White space before it is no part of it where it is read.

@@ -11,21 +11,14 @@ use crate::chat::{
 impl Tags {
     /// Reads what follows a mark, which is one around all calls or a call's own.
     pub(super) async fn read(&self, region: &Region) -> Result<(), NotACall> {
-        let input = &region.input;
         let Some([_, close]) = self.all.iter().find(|[open, _]| region.is_opened_by(open)) else {
             self.one(region).await?;
             return self.stray(region).await;
         };
-        loop {
-            input.skip_space().await;
-            if input.eat(self.call[0]).await {
-                self.one(region).await?;
-            } else if input.eat(close).await {
-                return Ok(());
-            } else {
-                return Err(NotACall);
-            }
+        while region.one_of(&[close, self.call[0]]).await? == 1 {
+            self.one(region).await?;
         }
+        Ok(())
     }
 
     /// The tag after all calls where the one before them was left out.
@@ -53,17 +46,11 @@ impl Tags {
             input.pin();
             return if closed { Ok(()) } else { Err(NotACall) };
         }
-        loop {
-            input.skip_space().await;
-            if input.eat(self.parameter[0]).await {
-                self.argument(region, &mut arguments).await?;
-            } else if input.eat(self.call[1]).await {
-                arguments.end();
-                return Ok(());
-            } else {
-                return Err(NotACall);
-            }
+        while region.one_of(&[self.call[1], self.parameter[0]]).await? == 1 {
+            self.argument(region, &mut arguments).await?;
         }
+        arguments.end();
+        Ok(())
     }
 
     async fn argument(&self, region: &Region, arguments: &mut Arguments) -> Result<(), NotACall> {

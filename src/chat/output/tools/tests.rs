@@ -11,48 +11,21 @@ use crate::chat::{
 
 mod grammar;
 
+/// A file of the cases of dialects.
+fn data<T: serde::de::DeserializeOwned>(name: &str) -> T {
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/dialects").join(name);
+    serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
+}
+
 /// The tools that all cases declare.
 fn tools() -> Vec<Tool> {
-    vec![
-        Tool::new(
-            "get_weather",
-            json!({"type": "object", "required": ["city"], "properties": {
-                "city": {"type": "string"}, "days": {"type": "integer"}, "metric": {"type": "boolean"},
-                "limit": {"type": "number"}, "unit": {"type": "string", "enum": ["c", "f"]}}}),
-        ),
-        Tool::new(
-            "write_file",
-            json!({"type": "object", "required": ["path", "content"], "properties": {
-                "path": {"type": "string"}, "content": {"type": "string"},
-                "tags": {"type": "array", "items": {"type": "string"}},
-                "options": {"type": "object", "properties": {"mode": {"type": "integer"}}}}}),
-        ),
-        // Both a description and parameters may be missing.
-        Tool::new("now", json!({})),
-        Tool::new(
-            "mcp.search-all",
-            json!({"type": "object", "properties": {"q": {"type": ["string", "null"]}, "any": {}}}),
-        ),
-    ]
+    data::<Map<String, Value>>("tools.json").into_iter().map(|(name, schema)| Tool::new(name, schema)).collect()
 }
 
 /// Texts that are hard to write as they are.
-const TEXTS: [&str; 14] = [
-    "",
-    "plain",
-    "a \"quoted\" 'text'",
-    "line\nline\n",
-    "</tool_call>",
-    "{\"a\": 1}",
-    "5",
-    "true",
-    "null",
-    "tab\t\\ \\n \u{1f600} é",
-    "if a < b && c > d:\n    return [1, 2]",
-    "<think>no</think>",
-    "```\ncode\n```",
-    "  spaced  ",
-];
+fn texts() -> Vec<String> {
+    data("texts.json")
+}
 
 #[test]
 fn a_big_argument_takes_no_room() {

@@ -11,17 +11,10 @@ const CLOSE: &str = "<|close|>argument<|sep|>";
 
 /// Reads calls behind the tag around all of them.
 pub(super) async fn read(region: &Region) -> Result<(), NotACall> {
-    let input = &region.input;
-    loop {
-        input.skip_space().await;
-        if input.eat("<|open|>call").await {
-            one(region).await?;
-        } else if input.eat("<|close|>tools<|sep|>").await {
-            return Ok(());
-        } else {
-            return Err(NotACall);
-        }
+    while region.one_of(&["<|close|>tools<|sep|>", "<|open|>call"]).await? == 1 {
+        one(region).await?;
     }
+    Ok(())
 }
 
 /// From the call's attributes on.

@@ -48,7 +48,7 @@ fn check_accepted(format: &ToolFormat, index: usize, arguments: Value) {
 fn grammars_accept_what_formats_write() {
     for format in FORMATS.iter() {
         // llguidance lets no escapes of surrogates pass.
-        for text in TEXTS.iter().filter(|text| text.chars().all(|char| char < '\u{ffff}') || format.name != "reka") {
+        for text in texts().iter().filter(|text| text.chars().all(|char| char < '\u{ffff}') || format.name != "reka") {
             check_accepted(
                 format,
                 1,
