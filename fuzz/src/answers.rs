@@ -8,7 +8,7 @@ use std::{
     sync::{Arc, LazyLock},
 };
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value};
 
 use crate::{
     chat::{Beginning, Dialect, Event, Phase, Piece, Splitter, Tool, ToolEvent},
