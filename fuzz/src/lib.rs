@@ -6,6 +6,8 @@ pub mod chat;
 pub mod checkpoint;
 #[path = "../../src/engine/mod.rs"]
 pub mod engine;
+#[path = "../../src/schema/mod.rs"]
+pub mod schema;
 
 pub mod answers;
 pub mod conversations;
