@@ -12,6 +12,7 @@ pub struct Arguments {
     pub command: Command,
 }
 
+/// The subcommands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Answer one prompt, or chat in the terminal.

@@ -48,6 +48,7 @@ struct Subject {
     memory: Memory,
 }
 
+/// Measures what the flags ask for and prints the report.
 pub fn bench(arguments: args::Bench) -> Result<(), Failure> {
     block_on(async move {
         let peer = match &arguments.against {

@@ -15,10 +15,12 @@ pub struct Failure {
 }
 
 impl Failure {
+    /// A failure without a hint.
     pub fn new(message: impl Into<String>) -> Failure {
         Failure { message: message.into(), hint: None }
     }
 
+    /// Adds what to do about it.
     pub fn hint(self, hint: impl Into<String>) -> Failure {
         Failure { hint: Some(hint.into()), ..self }
     }

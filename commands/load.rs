@@ -27,6 +27,7 @@ pub fn block_on<T>(future: impl Future<Output = Result<T, Failure>>) -> Result<T
     tokio::runtime::Builder::new_multi_thread().enable_all().build()?.block_on(future)
 }
 
+/// Downloads a model, with a display of how far it is.
 pub async fn pull(arguments: Pull) -> Result<(), Failure> {
     crate::pull::pull(&hub(&arguments.sources)?, &arguments.model, arguments.update).await?;
     Ok(())

@@ -23,6 +23,7 @@ enum Last {
 }
 
 impl Page {
+    /// An empty page on standard output.
     pub fn new() -> Page {
         Page { terminal: stdout().is_terminal(), last: Last::Nothing }
     }

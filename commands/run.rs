@@ -20,6 +20,7 @@ use crate::{
     request,
 };
 
+/// Loads the model, then answers the prompt or chats until the input ends.
 pub fn run(arguments: Run) -> Result<(), Failure> {
     let prompt = prompt(&arguments)?;
     let request = request::of(&arguments)?;

@@ -15,6 +15,7 @@ use crate::{
     request,
 };
 
+/// Loads and serves until SIGTERM or Ctrl-C.
 pub fn serve(arguments: Serve) -> Result<(), Failure> {
     block_on(async move {
         // First the port: a model may take minutes to load, and a port in use is known at once.

@@ -9,6 +9,7 @@ use super::{
 const NAMES: &str = "measure,server,streams,prompt,answer,tokens_per_second,tokens_per_second_each,\
     first_token_seconds,hit_rate,share_of_roofline";
 
+/// The report's rows under a line of names; times in seconds.
 pub fn csv(report: &Report) -> String {
     let lines = report.rows.iter().map(|row| line(report, row));
     std::iter::once(format!("{NAMES}\n")).chain(lines).collect()

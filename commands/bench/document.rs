@@ -8,6 +8,7 @@ use super::{
     share,
 };
 
+/// The report with its machine, model, settings, rows and ratios.
 pub fn json(report: &Report) -> Value {
     let arguments = report.arguments;
     json!({

@@ -18,6 +18,7 @@ use crate::{
     error::Failure,
 };
 
+/// What is measured without HTTP, and by what.
 pub struct Inside<'a> {
     arguments: &'a args::Bench,
     engine: &'a Handle<Job>,

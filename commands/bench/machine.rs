@@ -12,6 +12,7 @@ pub struct Memory {
     pub peak: Option<u64>,
 }
 
+/// The processor's name as the system has it.
 pub fn processor_name() -> String {
     let mut system = System::new();
     system.refresh_cpu_all();

@@ -17,6 +17,7 @@ pub struct Stream {
 }
 
 impl Stream {
+    /// When the first token or piece of text arrived, in seconds.
     pub fn first(&self) -> f64 {
         self.arrivals[0]
     }
@@ -35,6 +36,7 @@ pub enum Kind {
 }
 
 impl Kind {
+    /// What reports call it.
     pub fn name(self) -> &'static str {
         match self {
             Kind::Prefill => "prefill",
@@ -141,6 +143,7 @@ pub struct Spread {
 }
 
 impl Spread {
+    /// Zeros where there is no value.
     pub fn of(values: impl Iterator<Item = f64>) -> Spread {
         let mut values: Vec<f64> = values.collect();
         values.sort_by(f64::total_cmp);
@@ -153,6 +156,7 @@ impl Spread {
     }
 }
 
+/// The middle value; 0 where there is none.
 pub fn median(values: impl Iterator<Item = f64>) -> f64 {
     Spread::of(values).median
 }
@@ -169,6 +173,7 @@ pub struct Progress {
 }
 
 impl Progress {
+    /// Shows nothing where stderr is no terminal.
     pub fn new() -> Progress {
         let bar = if std::io::stderr().is_terminal() {
             ProgressBar::no_length()
@@ -181,6 +186,7 @@ impl Progress {
         Progress { bar, runs: Cell::new(0) }
     }
 
+    /// Shows what is being measured.
     pub fn say(&self, what: &str) {
         self.runs.set(self.runs.get() + 1);
         self.bar.set_message(format!("run {}: {what}", self.runs.get()));

@@ -154,6 +154,7 @@ impl Checkpoint {
         &self.architecture
     }
 
+    /// What the model is stored as.
     pub fn format(&self) -> Format {
         match self.text {
             text::Text::Folder { .. } => Format::Safetensors,

@@ -37,6 +37,7 @@ pub struct Script {
 pub struct Log(Arc<Mutex<Vec<Vec<usize>>>>);
 
 impl Log {
+    /// Every pass so far: how many tokens each row had.
     pub fn passes(&self) -> Vec<Vec<usize>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }

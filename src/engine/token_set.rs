@@ -12,14 +12,17 @@ impl TokenSet {
         TokenSet { words }
     }
 
+    /// The bits, 32 ids a word, the lowest id in the lowest bit.
     pub fn words(&self) -> &[u32] {
         &self.words
     }
 
+    /// Whether an id is in it.
     pub fn contains(&self, id: u32) -> bool {
         self.words.get(id as usize / 32).is_some_and(|word| word >> (id % 32) & 1 == 1)
     }
 
+    /// Adds an id.
     pub fn insert(&mut self, id: u32) {
         let word = id as usize / 32;
         if word >= self.words.len() {
@@ -28,10 +31,12 @@ impl TokenSet {
         self.words[word] |= 1 << (id % 32);
     }
 
+    /// Whether it has no id.
     pub fn is_empty(&self) -> bool {
         self.words.iter().all(|word| *word == 0)
     }
 
+    /// How many ids it has.
     pub fn len(&self) -> usize {
         self.words.iter().map(|word| word.count_ones() as usize).sum()
     }

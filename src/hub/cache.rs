@@ -30,15 +30,18 @@ pub(super) struct RepoCache {
 }
 
 impl RepoCache {
+    /// The cache of one repository, `org/name`.
     pub fn new(config: &Config, repo: &str) -> RepoCache {
         let folder = format!("models--{}", repo.replace('/', "--"));
         RepoCache { root: config.hub_cache.clone(), folder }
     }
 
+    /// The repository's folder, `models--org--name`.
     pub fn folder(&self) -> PathBuf {
         self.root.join(&self.folder)
     }
 
+    /// Where a file's bytes lie, by the hub's ETag.
     pub fn blob(&self, etag: &str) -> PathBuf {
         self.folder().join("blobs").join(etag)
     }
@@ -53,6 +56,7 @@ impl RepoCache {
         self.root.join(".locks").join(&self.folder).join(format!("{etag}.lock"))
     }
 
+    /// The folder of links that is one commit.
     pub fn snapshot(&self, commit: &str) -> PathBuf {
         self.folder().join("snapshots").join(commit)
     }

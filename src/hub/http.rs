@@ -41,6 +41,10 @@ pub(super) enum Verb {
 }
 
 impl Http {
+    /// A client of the hub at this address.
+    ///
+    /// # Errors
+    /// The address is none.
     pub fn new(endpoint: &str, token: Option<String>) -> Result<Http, Error> {
         // One provider of cryptography for the process; a second call finds it in place, which is as good.
         let _ = rustls::crypto::ring::default_provider().install_default();

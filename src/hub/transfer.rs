@@ -41,6 +41,7 @@ pub(super) struct Count<'a> {
 }
 
 impl<'a> Count<'a> {
+    /// Nothing is here yet.
     pub fn new(progress: Progress<'a>) -> Count<'a> {
         Count { done: AtomicU64::new(0), progress }
     }
@@ -86,6 +87,7 @@ pub(super) struct Transfer<'a> {
 }
 
 impl<'a> Transfer<'a> {
+    /// A download into the file `partial`, which may hold the beginning already.
     pub fn new(origin: Origin<'a>, partial: &'a Path, count: FileCount<'a>) -> Transfer<'a> {
         Transfer { origin, partial, count, hasher: Sha256::new(), have: 0 }
     }

@@ -6,7 +6,7 @@ pub mod fixture;
 
 use std::{
     io::{Read, Write},
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use client::{Answer, begin, connect, finish, get, post, read_until};
@@ -302,12 +302,11 @@ fn a_body_of_100_megabytes_is_refused_and_the_server_lives() {
 
 #[test]
 fn health_answers_while_a_long_pass_runs() {
-    let server = Server::start(Setup::slow(1500));
+    let server = Server::start(Setup::slow(3000));
     let _running = begin(server.address, "POST", CHAT, &request(&json!({"stream": true})));
     server.until(|counters| counters["running"].as_u64().unwrap_or(0) + counters["waiting"].as_u64().unwrap_or(0) == 1);
-    let started = Instant::now();
     let health = get(server.address, "/health").json();
-    assert!(started.elapsed() < Duration::from_millis(500), "{:?}", started.elapsed());
+    assert_eq!(health["models"][0]["generated_tokens"], 0, "it waited for the pass: {health}");
     assert_eq!(health["status"], "ok");
     assert!(health["uptime_seconds"].as_f64().is_some_and(|seconds| seconds > 0.0));
 }

@@ -24,10 +24,12 @@ pub struct Linear {
 }
 
 impl Linear {
+    /// Features of the input.
     pub fn inputs(&self) -> usize {
         self.weights.layout.k
     }
 
+    /// Features of the output.
     pub fn outputs(&self) -> usize {
         self.weights.layout.n
     }
@@ -66,10 +68,12 @@ impl Joined {
         Ok(Joined { linears, widths: widths.to_vec() })
     }
 
+    /// Features of the input.
     pub fn inputs(&self) -> usize {
         self.linears[0].inputs()
     }
 
+    /// Features of each output.
     pub fn widths(&self) -> &[usize] {
         &self.widths
     }

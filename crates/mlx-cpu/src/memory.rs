@@ -154,11 +154,13 @@ impl Piece {
         Piece { block: fresh, offset: 0, bytes }
     }
 
+    /// Its contents.
     pub fn bytes(&self) -> &[u8] {
         // SAFETY: inside the block, initialised, and nobody writes while it is borrowed.
         unsafe { std::slice::from_raw_parts(self.block.start.add(self.offset), self.bytes) }
     }
 
+    /// Its contents, to be written.
     pub fn bytes_mut(&mut self) -> &mut [u8] {
         // SAFETY: inside the block, initialised, and no other piece has these bytes.
         unsafe { std::slice::from_raw_parts_mut(self.block.start.add(self.offset), self.bytes) }

@@ -107,6 +107,7 @@ impl<'a> View<'a> {
         shape(self.raw)
     }
 
+    /// The type of its elements.
     pub fn dtype(&self) -> Dtype {
         Dtype::from_code(self.raw.dtype).expect("apply checked the dtype")
     }
@@ -208,6 +209,7 @@ impl<'a> ViewMut<'a> {
         shape(self.raw)
     }
 
+    /// The type of its elements.
     pub fn dtype(&self) -> Dtype {
         Dtype::from_code(self.raw.dtype).expect("apply made the dtype")
     }

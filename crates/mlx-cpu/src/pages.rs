@@ -40,6 +40,7 @@ impl Full {
         Ok(Full { page, bytes })
     }
 
+    /// Its contents.
     pub fn bytes(&self) -> &[u8] {
         // SAFETY: the evaluated array, which is held here, has so many bytes from this address on.
         unsafe { std::slice::from_raw_parts(self.bytes, self.page.size()) }

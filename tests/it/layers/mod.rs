@@ -22,11 +22,9 @@ use source::Source;
 
 /// Breaches that are being mended, by a part of their message. To be emptied and taken away.
 const STILL_OPEN: &[&str] = &[
-    "is a riddle",
-    "is a vendor's word",
-    "arguments, the limit is",
-    "modules in a circle",
-    "asserts how long something took",
+    "src/chat/prompt/template",
+    "src/protocol/openai/thinking.rs: the name `wish` is a riddle",
+    "src/server: 2 modules in a circle: error, reply",
 ];
 
 /// Every breach of the rules in these sources, a line each.

@@ -51,6 +51,7 @@ unsafe impl Send for State<'_> {}
 unsafe impl Sync for State<'_> {}
 
 impl<'a> State<'a> {
+    /// The state of this sequence, to be changed in place.
     pub fn of(sequence: &'a mut Recurrent) -> State<'a> {
         State { data: sequence.state.as_mut_ptr(), len: sequence.state.len(), of: PhantomData }
     }

@@ -39,6 +39,7 @@ pub(crate) struct Scratch<T: Plain> {
 }
 
 impl<T: Plain> Scratch<T> {
+    /// Room for `len` values, which are whatever was left there.
     pub fn new(len: usize) -> Self {
         let needed = (len * size_of::<T>()).div_ceil(64);
         let taken = FREE.with_borrow_mut(|free| best(free, needed).map(|index| free.swap_remove(index)));

@@ -8,10 +8,12 @@ use super::pool;
 pub struct Random(u64);
 
 impl Random {
+    /// The sequence of this seed.
     pub fn new(seed: u64) -> Self {
         Random(seed)
     }
 
+    /// The next 64 bits.
     pub fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let z = (self.0 ^ self.0 >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -29,6 +31,7 @@ impl Random {
         (self.next() >> 40) as f32 / (1 << 23) as f32 - 1.0
     }
 
+    /// So many numbers between -1 and 1.
     pub fn vec(&mut self, len: usize) -> Vec<f32> {
         (0..len).map(|_| self.f32()).collect()
     }

@@ -108,8 +108,7 @@ fn what_restricts_nothing_is_no_reason() {
 }
 
 #[test]
-fn schemas_too_large_are_refused_soon() {
-    let began = std::time::Instant::now();
+fn schemas_too_large_are_refused_by_a_limit() {
     let wide: Vec<Value> = (0..60_000).map(|i| json!({"type": "string", "maxLength": i})).collect();
     let mut product = json!({"type": "object"});
     for i in 0..12 {
@@ -118,12 +117,11 @@ fn schemas_too_large_are_refused_soon() {
         product = json!({"allOf": [product, {"anyOf": options}]});
     }
     for schema in [json!({"anyOf": wide}), product] {
-        let began = std::time::Instant::now();
         let message = refusal(Bench::bytes(), &Format::JsonSchema(schema));
         assert!(message.len() < 500, "{message}");
-        eprintln!("{message} after {:?}", began.elapsed());
+        // The work is counted, and ends at a limit: nothing is found to be wrong after all of it.
+        assert!(["too large", "too big", "too many"].iter().any(|limit| message.contains(limit)), "{message}");
     }
-    assert!(began.elapsed().as_secs() < 60, "{:?}", began.elapsed());
 }
 
 #[test]

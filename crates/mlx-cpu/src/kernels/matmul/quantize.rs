@@ -50,6 +50,7 @@ pub(super) struct Tile {
 }
 
 impl Quantized {
+    /// Quantizes all rows. `group` is the inputs of a group of the weights, `part` those of one dot product.
     pub fn new(x: &Rows, group: usize, part: usize, level: Level) -> Quantized {
         let (m, k) = (x.count, x.width);
         let mut rows = Quantized {
