@@ -28,7 +28,7 @@ pub(super) use definition::definition;
 use fallback::Fallback;
 use plain::Search;
 use source::Source;
-use variables::Mark;
+use variables::{Mark, Texts};
 
 /// A model's compiled chat templates.
 pub struct Template {
@@ -75,13 +75,12 @@ impl Template {
         controls: &[ControlToken],
         fuel: u64,
     ) -> Result<Template, LoadError> {
-        Template::at(|| chrono::Local::now().naive_local(), fuel, templates, special_tokens, controls)
+        Template::at((|| chrono::Local::now().naive_local(), fuel), templates, special_tokens, controls)
     }
 
     /// [`Template::with_fuel`], by another clock.
     fn at(
-        clock: functions::Clock,
-        fuel: u64,
+        (clock, fuel): (functions::Clock, u64),
         templates: Templates,
         special_tokens: Vec<(String, String)>,
         controls: &[ControlToken],
@@ -90,9 +89,9 @@ impl Template {
         for (name, text) in &templates.files {
             add(&mut environment, name.clone(), text)?;
         }
-        let default = Entry::add(&mut environment, "chat template", &templates.default, &templates, controls)?;
+        let default = Entry::add(&mut environment, ("chat template", &templates.default), &templates, controls)?;
         let tool_use = match &templates.tool_use {
-            Some(text) => Some(Entry::add(&mut environment, "tool_use template", text, &templates, controls)?),
+            Some(text) => Some(Entry::add(&mut environment, ("tool_use template", text), &templates, controls)?),
             None => None,
         };
         let mut template = Template { environment, clock, default, tool_use, special_tokens, knows_tools: false };
@@ -164,7 +163,8 @@ impl Template {
         mark: Mark<'_>,
     ) -> Result<String, minijinja::Error> {
         let tokens = self.special_tokens.iter().map(|(name, token)| (name.clone(), Value::from(token.as_str())));
-        let variables = variables::variables(conversation, &entry.source, fallback, (self.clock)(), mark);
+        let texts = Texts { source: &entry.source, fallback, mark };
+        let variables = variables::variables(conversation, &texts, (self.clock)());
         let template = self.environment.get_template(entry.name).expect("a template that is not there is a bug");
         template.render(Value::from_pairs(tokens.chain(variables)))
     }
@@ -173,8 +173,7 @@ impl Template {
 impl Entry {
     fn add(
         environment: &mut Environment<'static>,
-        name: &'static str,
-        text: &str,
+        (name, text): (&'static str, &str),
         templates: &Templates,
         controls: &[ControlToken],
     ) -> Result<Entry, LoadError> {

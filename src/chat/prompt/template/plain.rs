@@ -77,7 +77,7 @@ impl<'a> Search<'a> {
         }
         let marks = unused(text);
         let attempt = |style: Style, wanted: Wanted<'_>| {
-            let marked = render(&|speaker, text| self.mark(style, wanted, marks, speaker, text)).ok()?;
+            let marked = render(&|speaker, text| self.mark(style, &|name| wanted(speaker, name), marks, text)).ok()?;
             self.marked_ranges(style, &marked, marks, text)
         };
         if let Some(ranges) = attempt(Style::Pieces, &|speaker, name| self.usual(speaker, name)) {
@@ -118,9 +118,10 @@ impl<'a> Search<'a> {
         speaker == Speaker::Other || !self.controls.is_markup(name)
     }
 
-    fn mark(&self, style: Style, wanted: Wanted<'_>, marks: Marks, speaker: Speaker, text: &str) -> Option<String> {
+    /// The text with marks around the wanted names; `None` where it has none.
+    fn mark(&self, style: Style, wanted: &dyn Fn(&str) -> bool, marks: Marks, text: &str) -> Option<String> {
         let mut places: Vec<Range<usize>> =
-            self.controls.names_in(text).filter(|(_, name)| wanted(speaker, name)).map(|(range, _)| range).collect();
+            self.controls.names_in(text).filter(|(_, name)| wanted(name)).map(|(range, _)| range).collect();
         if style == Style::Pieces {
             let [start, end] = self.controls.pieces_of(text);
             let first = places.first().map_or(text.len(), |place| place.start);

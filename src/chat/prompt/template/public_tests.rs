@@ -61,7 +61,7 @@ pub(super) fn template_with_fuel(source: &str, controls: &[ControlToken], fuel: 
     let tokens = tokens.map(|(name, token)| (name.to_owned(), token.to_owned())).to_vec();
     let clock = || chrono::NaiveDate::from_ymd_opt(2026, 2, 3).unwrap().and_hms_opt(4, 5, 6).unwrap();
     let templates = Templates { default: source.to_owned(), ..Templates::default() };
-    Template::at(clock, fuel, templates, tokens, controls)
+    Template::at((clock, fuel), templates, tokens, controls)
 }
 
 fn text(json: &Json, field: &str) -> Option<String> {

@@ -33,12 +33,10 @@ pub(super) type Mark<'a> = &'a dyn Fn(Speaker, &str) -> Option<String>;
 /// All variables but the special tokens; later ones of the same name win.
 pub(super) fn variables(
     conversation: &Conversation<'_>,
-    source: &Source,
-    fallback: Fallback,
+    texts: &Texts<'_>,
     now: NaiveDateTime,
-    mark: Mark<'_>,
 ) -> Vec<(String, Value)> {
-    let texts = Texts { source, fallback, mark };
+    let source = texts.source;
     let messages = thinking::flagged_messages(conversation, source);
     let last = messages.len().wrapping_sub(1);
     let messages: Vec<Value> = messages
@@ -68,10 +66,12 @@ pub(super) fn variables(
     variables
 }
 
-struct Texts<'a> {
-    source: &'a Source,
-    fallback: Fallback,
-    mark: Mark<'a>,
+/// How the texts of a request become those of a template.
+pub(super) struct Texts<'a> {
+    /// What the template reads.
+    pub source: &'a Source,
+    pub fallback: Fallback,
+    pub mark: Mark<'a>,
 }
 
 impl Texts<'_> {
