@@ -95,6 +95,9 @@ pub struct Serve {
     /// Tokens in each chunk of a stream: more tokens cost less work where there are many streams
     #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub stream_interval: u32,
+    /// Refuse requests with fields that no endpoint knows, instead of ignoring these and saying so
+    #[arg(long)]
+    pub strict: bool,
     /// For requests that do not set it themselves
     #[command(flatten)]
     pub thinking: ThinkingArgs,

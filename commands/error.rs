@@ -69,8 +69,11 @@ fn flag(field: Field) -> Option<&'static str> {
         Field::Format => Some("--json, --schema, --regex or --grammar"),
         Field::Thinking | Field::ThinkingEffort => Some("--think"),
         Field::ThinkingBudget => Some("--thinking-budget"),
-        Field::Messages
+        Field::Model
+        | Field::Messages
         | Field::Part { .. }
+        | Field::Name { .. }
+        | Field::Reasoning { .. }
         | Field::Answers
         | Field::LogitBias
         | Field::TopLogprobs

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use mettle::{
     chat::{Format, Message, Request, Role, Sampling, Thinking, Tool, ToolChoice},
-    protocol::openai,
+    protocol::{Notes, openai},
 };
 use serde_json::Value;
 
@@ -55,7 +55,7 @@ pub fn thinking(arguments: &ThinkingArgs) -> Thinking {
 fn tools(arguments: &OutputArgs) -> Result<Vec<Tool>, Failure> {
     let Some(file) = &arguments.tools else { return Ok(Vec::new()) };
     let wrong = |problem: &str| Failure::new(format!("--tools: {}: {problem}", file.display()));
-    openai::tools::list(read_json("--tools", file)?).map_err(|refusal| match refusal.field {
+    openai::tools::list(read_json("--tools", file)?, &Notes::new(true)).map_err(|refusal| match refusal.field {
         Some(field) if !refusal.message.starts_with(&field) => wrong(&format!("{field}: {}", refusal.message)),
         _ => wrong(&refusal.message),
     })

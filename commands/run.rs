@@ -8,7 +8,7 @@ use std::{
 use mettle::{
     chat::{Event, Message, Model, Part, Phase, Reason, Request, Role, Thinking, ToolCall},
     engine::Limits,
-    protocol::{Call, Usage, Whole},
+    protocol::{Call, Completion, Fold, Usage},
 };
 use rustyline::error::ReadlineError;
 
@@ -103,7 +103,7 @@ impl Chat {
         let started = Instant::now();
         let mut answers = self.model.generate(&self.request)?;
         let mut page = Page::new();
-        let mut completion = Whole::default();
+        let mut completion = Completion::default();
         let mut first = None;
         let reason = loop {
             let event = tokio::select! {
@@ -148,7 +148,7 @@ impl Chat {
 }
 
 /// The answer as a message of the conversation. A call that was cut off is left out.
-fn message(completion: Whole) -> Message {
+fn message(completion: Completion) -> Message {
     let call = |call: Call| {
         let arguments = serde_json::from_str(&call.arguments).ok()?;
         Some(ToolCall { id: call.id, name: call.name, arguments })

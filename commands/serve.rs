@@ -1,6 +1,6 @@
 //! `mettle serve`: a model behind HTTP until a signal ends it.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use mettle::{
     engine::Limits,
@@ -34,6 +34,8 @@ pub fn serve(arguments: Serve) -> Result<(), Failure> {
             max_body: arguments.max_body as usize * 1_000_000,
             grace: Duration::from_secs(arguments.grace.into()),
             stream_interval: arguments.stream_interval as usize,
+            strict: arguments.strict,
+            warn: Arc::new(|warning| eprintln!("warning: {warning}")),
             ..Config::default()
         };
         let mut models = Pool::new();

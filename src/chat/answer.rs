@@ -11,7 +11,7 @@ use std::{
 use tokio::sync::mpsc::UnboundedReceiver;
 
 use super::{
-    Decoder, Event, Finished, Logprob, Phase, Piece, Reason, Splitter, Tokenizer, ToolEvent, logprobs,
+    Decoder, Event, Field, Finished, Logprob, Phase, Piece, Reason, Splitter, Tokenizer, ToolEvent, logprobs,
     output::{loops::Loops, stop::StopStrings},
 };
 use crate::engine::{Drawn, Finish, Step};
@@ -25,12 +25,23 @@ pub struct Answers {
     answers: Vec<Answer>,
     /// Whose turn it is, so that none waits for another.
     turn: usize,
+    ignored: Vec<Field>,
 }
 
 impl Answers {
     /// Of a request.
     pub(super) fn new(answers: Vec<Answer>) -> Answers {
-        Answers { answers, turn: 0 }
+        Answers { answers, turn: 0, ignored: Vec::new() }
+    }
+
+    /// Says what of the request had no effect.
+    pub(super) fn with_ignored(self, ignored: Vec<Field>) -> Answers {
+        Answers { ignored, ..self }
+    }
+
+    /// What of the request had no effect on this model.
+    pub fn ignored(&self) -> &[Field] {
+        &self.ignored
     }
 
     /// Emits the events of this many tokens together, after the first.

@@ -1,6 +1,6 @@
 //! Why a request is not answered, told apart at birth.
 
-use crate::checkpoint;
+use crate::{checkpoint, engine::SubmitError};
 
 /// Nothing was generated.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -13,9 +13,12 @@ pub enum Error {
         "the prompt is {prompt} tokens long, but the model's context holds {context} tokens, prompt and answer together; shorten the messages"
     )]
     TooLong { prompt: usize, context: usize },
-    /// Too much to do; try again.
-    #[error("{waiting} requests are waiting already, the limit is {limit}; try again in a moment")]
-    Busy { waiting: usize, limit: usize },
+    /// Too much to do; there is likely to be room after so many seconds.
+    #[error("{waiting} requests are waiting already, the limit is {limit}; try again in {retry_after} s")]
+    Busy { waiting: usize, limit: usize, retry_after: u64 },
+    /// The model failed before and answers no more.
+    #[error("{reason}")]
+    Dead { reason: String },
     /// The engine is closing.
     #[error("the server is closing")]
     Closing,
@@ -24,10 +27,28 @@ pub enum Error {
     Internal(String),
 }
 
-/// The part of a [`Request`](super::Request) or an [`EmbeddingRequest`](super::EmbeddingRequest) that an error is about. Every vendor has a name of its own for it, and
-/// the folder of its protocol maps this one to that.
+impl From<SubmitError> for Error {
+    fn from(error: SubmitError) -> Error {
+        match error {
+            SubmitError::Full { waiting, limit, retry_after } => Error::Busy { waiting, limit, retry_after },
+            SubmitError::TooMany { asked, limit } => {
+                let message = format!(
+                    "{asked} answers at once are more than the {limit} that this server takes on; ask for fewer"
+                );
+                Error::Request { field: Field::Answers, message }
+            }
+            SubmitError::Closed => Error::Closing,
+            SubmitError::Dead { reason } => Error::Dead { reason },
+        }
+    }
+}
+
+/// The part of a [`Request`](super::Request) or an [`EmbeddingRequest`](super::EmbeddingRequest) that an error is about.
+/// Every vendor has a name of its own for it, and the folder of its protocol maps this one to that.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Field {
+    /// Which model is to answer.
+    Model,
     /// The conversation as a whole.
     Messages,
     /// One part of what a message says. Both are counted from 0, and of the parts only those that are no reasoning
@@ -35,6 +56,14 @@ pub enum Field {
     Part {
         message: usize,
         part: usize,
+    },
+    /// The name of a message's speaker.
+    Name {
+        message: usize,
+    },
+    /// What the assistant thought before a message.
+    Reasoning {
+        message: usize,
     },
     /// The most tokens of an answer.
     MaxTokens,

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 use super::{
-    Answers, Beginning, Decoder, Dialect, Error, Field, Message, ParallelCalls, Phase, Prompt, Request, Role, Sampling,
-    SpecialTokens, Splitter, Template, Thinking, Tokenizer,
+    Answers, Beginning, Decoder, Dialect, EmbeddingModel, Error, Field, Message, ParallelCalls, Phase, Prompt, Request,
+    Role, Sampling, SpecialTokens, Splitter, Template, Thinking, Tokenizer,
     answer::{Answer, Reader},
     constraint::{Constraint, ConstraintBuilder},
     logprobs,
@@ -14,7 +14,7 @@ use super::{
     prompt::PromptBuilder,
     sampling,
 };
-use crate::engine::{Handle, Job, Step, SubmitError};
+use crate::engine::{self, Handle, Health, Job, Step};
 
 /// A loaded model, ready to answer. Shared by all requests.
 pub struct Model {
@@ -29,6 +29,8 @@ pub struct Model {
     thinking: Thinking,
     breakers: sampling::Breakers,
     engine: Handle<Job>,
+    /// Makes vectors of its hidden states.
+    embeddings: Option<Arc<EmbeddingModel>>,
 }
 
 /// What a model is made of, beside the engine that runs it.
@@ -62,6 +64,10 @@ impl ModelParts {
     }
 }
 
+/// Room for the answers to one request. Dropping it gives the room back.
+#[derive(Debug)]
+pub struct Permit(Vec<engine::Permit<Job>>);
+
 impl Model {
     /// A model of these parts, on an engine that runs its weights.
     ///
@@ -89,6 +95,7 @@ impl Model {
             thinking,
             breakers: sampling::Breakers::default(),
             engine,
+            embeddings: None,
         };
         model.check_thinking()?;
         Ok(model)
@@ -105,19 +112,42 @@ impl Model {
         self.constraints.build(&request, &self.thinking, &prompt).map(drop)
     }
 
+    /// Takes room for this many answers. Costs next to nothing, so it comes before any work on a request.
+    ///
+    /// # Errors
+    /// There is no room now, or there never will be for so many; the model is closed or has failed.
+    pub fn reserve(&self, answers: usize) -> Result<Permit, Error> {
+        self.engine.reserve(answers).map(Permit).map_err(Error::from)
+    }
+
     /// Starts the answers. Renders, tokenises and compiles grammars on the calling thread, which takes milliseconds.
     pub fn generate(&self, request: &Request) -> Result<Answers, Error> {
+        self.generate_in(request, self.reserve(request.answers.get())?)
+    }
+
+    /// [`Model::generate`], in the room that was taken for it.
+    ///
+    /// # Errors
+    /// A request that the model cannot take.
+    ///
+    /// # Panics
+    /// If the room is for less answers than the request asks for.
+    pub fn generate_in(&self, request: &Request, permit: Permit) -> Result<Answers, Error> {
+        let Permit(mut permits) = permit;
         let prompt = self.prompt(request)?;
         let sampling = sampling::resolve(request, &self.sampling, &self.tokenizer, &self.breakers)?;
         let constraint = self.constraints.build(request, self.thinking_of(request), &prompt)?;
         let answers = (0..request.answers.get()).map(|index| {
             let seed = sampling.seed.map(|seed| sampling::seed_of(seed, index));
             let sampling = Sampling { seed, ..sampling.clone() };
-            let steps = self.submit(request, &prompt, sampling, &constraint)?;
+            let (job, steps) = self.job(request, &prompt, sampling, &constraint)?;
+            let permit = permits.pop().expect("a request that outgrows its permit is a bug");
+            permit.submit(job)?;
             Ok(Answer::new(steps, self.reader(request, prompt.starts, index), prompt.tokens.len()))
         });
-        // Where one cannot be queued the others are dropped, and that cancels them.
-        answers.collect::<Result<Vec<Answer>, Error>>().map(Answers::new)
+        // Where one cannot be made the others are dropped, and that cancels them.
+        let answers = answers.collect::<Result<Vec<Answer>, Error>>()?;
+        Ok(Answers::new(answers).with_ignored(prompt.unrendered))
     }
 
     /// How much to think: as the request says or, where it says nothing, as the model does by default.
@@ -140,13 +170,14 @@ impl Model {
         Ok(prompt)
     }
 
-    fn submit(
+    /// The job of one answer, and where its steps come out.
+    fn job(
         &self,
         request: &Request,
         prompt: &Prompt,
         sampling: Sampling,
         constraint: &Constraint,
-    ) -> Result<UnboundedReceiver<Step>, Error> {
+    ) -> Result<(Job, UnboundedReceiver<Step>), Error> {
         if request.max_tokens == Some(0) {
             let message = "an answer has at least 1 token, and at most 0 are asked for".to_owned();
             return Err(Error::Request { field: Field::MaxTokens, message });
@@ -162,13 +193,7 @@ impl Model {
             logprobs: logprobs::check(request.logprobs)?,
             steps: sender,
         };
-        self.engine.submit(job).map_err(|error| match error {
-            SubmitError::Full { waiting, limit, .. } => Error::Busy { waiting, limit },
-            SubmitError::TooMany { .. } => Error::Request { field: Field::Answers, message: error.to_string() },
-            SubmitError::Closed => Error::Closing,
-            SubmitError::Dead { .. } => Error::Internal(error.to_string()),
-        })?;
-        Ok(steps)
+        Ok((job, steps))
     }
 
     fn reader(&self, request: &Request, starts: Phase, index: usize) -> Reader {
@@ -186,6 +211,24 @@ impl Model {
             // Whoever asks for more than the model has to say gets it.
             loops: (!request.ignore_eos).then(Loops::new),
             parallel_calls: request.parallel_calls == ParallelCalls::Allowed,
+        }
+    }
+
+    /// Makes vectors, too, by this model over the same weights.
+    pub fn set_embeddings(&mut self, model: EmbeddingModel) {
+        self.embeddings = Some(Arc::new(model));
+    }
+
+    /// What makes vectors of its hidden states, if anything does.
+    pub fn embeddings(&self) -> Option<&Arc<EmbeddingModel>> {
+        self.embeddings.as_ref()
+    }
+
+    /// Why it answers no more, if it does not.
+    pub fn failure(&self) -> Option<String> {
+        match self.engine.health() {
+            Health::Dead { reason } => Some(reason),
+            Health::Loading { .. } | Health::Alive | Health::Closing => None,
         }
     }
 

@@ -99,7 +99,7 @@ fn requests_that_are_refused() {
 #[test]
 fn an_engine_that_takes_no_more() {
     let (model, _) = model(Some(TEMPLATE), Limits { rows: 0, waiting: 0, ..Limits::default() });
-    assert_eq!(model.generate(&ask("hi")).unwrap_err(), Error::Busy { waiting: 0, limit: 0 });
+    assert_eq!(model.generate(&ask("hi")).unwrap_err(), Error::Busy { waiting: 0, limit: 0, retry_after: 1 });
     model.engine().close(Duration::ZERO);
     assert_eq!(model.generate(&ask("hi")).unwrap_err(), Error::Closing);
 }

@@ -21,10 +21,12 @@ mod sampling;
 
 pub use answer::Answers;
 pub use dialect::{DIALECTS, Dialect, FORMATS, Names, ReasoningTags, ToolFormat, Turns};
-pub use embedding::{EmbeddingRequest, Embeddings, Input};
+pub use embedding::{
+    EmbedFuture, EmbeddingInput, EmbeddingModel, EmbeddingRequest, Embeddings, EngineVectors, Vectors,
+};
 pub use error::{Error, Field, LoadError};
 pub use event::{Event, Finished, Logprob, Phase, Reason, TokenLogprob, ToolEvent};
-pub use generate::{Model, ModelParts};
+pub use generate::{Model, ModelParts, Permit};
 pub use output::splitter::{Piece, Splitter};
 pub use output::tools::render_turn;
 pub use output::{Beginning, SpecialTokens};
@@ -37,3 +39,7 @@ pub use request::{
     Dry, Format, Media, Message, ParallelCalls, Part, Request, Role, Sampling, Thinking, Tool, ToolCall, ToolChoice,
     ToolField, ToolResult,
 };
+
+/// Made tokenizers, for tests of other layers.
+#[cfg(test)]
+pub(crate) use prompt::tokenizer::tests as made_tokenizers;

@@ -1,108 +1,18 @@
-//! Vendors' JSON on one side, mettle's own requests and events on the other. A vendor's folder reads a body with
-//! `from_wire`, where all validation is, and writes an answer by implementing [`Reply`].
+//! Vendors' JSON on one side, mettle's own requests and events on the other. A vendor's folder has a [`Wire`] for each of
+//! its endpoints: it reads a body, where all validation is, and writes answers and refusals.
 //!
-//! What is not here: sockets, status codes, and anything that runs a model.
+//! What is not here: sockets, and anything that runs a model.
 
+mod completion;
+mod fields;
 pub mod openai;
+pub mod peek;
 mod refusal;
 pub mod sse;
+mod wire;
 
+pub use completion::{Call, Completion, Usage};
+pub use fields::{Fate, Fields, Form, Ignored, Known, Notes, expected, without_indices};
+pub use peek::Peek;
 pub use refusal::{Kind, Refusal};
-
-use crate::chat::{Event, Logprob, Reason, ToolEvent};
-
-/// How a vendor writes the answers to one request: streamed, the frames of their events one after the other; otherwise
-/// the fold of the very same events.
-pub trait Reply: Send + 'static {
-    /// What is sent for this event of answer number `answer`, ready for the wire; empty where the vendor sends nothing.
-    /// The frames of the last answer's [`Event::Finished`] end the stream.
-    fn frames(&mut self, answer: usize, event: Event) -> String;
-
-    /// The body of the whole answers.
-    ///
-    /// # Errors
-    /// An answer failed, or the server closed before it was complete.
-    fn body(self, answers: Vec<Whole>) -> Result<String, Refusal>;
-}
-
-/// An answer in full: the fold of its events.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct Whole {
-    pub reasoning: String,
-    pub text: String,
-    pub calls: Vec<Call>,
-    pub logprobs: Vec<Logprob>,
-    pub usage: Usage,
-    /// `None` until the answer has ended.
-    pub reason: Option<Reason>,
-    /// Undeclared tools that were called.
-    pub rejected: Vec<String>,
-}
-
-/// A call of a tool in full.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Call {
-    pub id: String,
-    pub name: String,
-    /// The JSON text of an object; where the answer was cut within the call, the beginning of one.
-    pub arguments: String,
-}
-
-/// What an answer took, in tokens.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Usage {
-    pub prompt: usize,
-    /// Of the prompt's, the ones that were remembered and not computed again.
-    pub cached: usize,
-    pub completion: usize,
-    /// Of the completion's, those of thoughts.
-    pub reasoning: usize,
-}
-
-impl Whole {
-    /// Takes the next event in.
-    pub fn add(&mut self, event: Event) {
-        self.usage.add(&event);
-        match event {
-            Event::Started { .. } => {}
-            Event::Reasoning(text) => self.reasoning.push_str(&text),
-            Event::Text(text) => self.text.push_str(&text),
-            Event::ToolCall(ToolEvent::Begun { id, name, .. }) => {
-                self.calls.push(Call { id, name, arguments: String::new() });
-            }
-            Event::ToolCall(ToolEvent::Arguments { index, fragment }) => {
-                self.calls[index].arguments.push_str(&fragment);
-            }
-            Event::ToolCall(ToolEvent::Ended { .. }) => {}
-            Event::Logprob(logprob) => self.logprobs.push(logprob),
-            Event::Finished(finished) => (self.reason, self.rejected) = (Some(finished.reason), finished.rejected),
-        }
-    }
-}
-
-impl Usage {
-    /// Takes the counts of an event in, if it has any. Answers to one request share their prompt.
-    pub fn add(&mut self, event: &Event) {
-        match event {
-            Event::Started { prompt_tokens, cached_tokens } => {
-                self.prompt = *prompt_tokens;
-                self.cached = self.cached.max(*cached_tokens);
-            }
-            Event::Finished(finished) => {
-                self.completion += finished.completion_tokens;
-                self.reasoning += finished.reasoning_tokens;
-            }
-            _ => {}
-        }
-    }
-
-    /// What several answers to one request took together.
-    pub fn of(answers: &[Whole]) -> Usage {
-        answers.iter().fold(Usage::default(), |sum, answer| Usage {
-            prompt: answer.usage.prompt,
-            cached: sum.cached.max(answer.usage.cached),
-            completion: sum.completion + answer.usage.completion,
-            reasoning: sum.reasoning + answer.usage.reasoning,
-        })
-    }
-}
+pub use wire::{Asked, Fold, Refused, Reply, Wire};

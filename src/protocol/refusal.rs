@@ -1,4 +1,4 @@
-//! Why there is no answer, in nobody's words yet: the server makes a status of it, a vendor's folder a body.
+//! Why there is no answer, in nobody's words yet: a vendor's folder makes a status and a body of it.
 
 use crate::chat::{self, Field};
 
@@ -10,6 +10,8 @@ pub struct Refusal {
     pub field: Option<String>,
     /// What was wrong and what to do about it.
     pub message: String,
+    /// Seconds after which the same request may succeed.
+    pub retry_after: Option<u32>,
 }
 
 /// Whose fault it is, and what the caller can do.
@@ -29,27 +31,58 @@ pub enum Kind {
     TooLarge,
     /// Too much to do; the same request may succeed in a moment.
     Busy,
+    /// The model is being loaded.
+    Loading,
+    /// The model has failed, or could not be loaded.
+    Failed,
     /// The server is closing.
     Closing,
     /// Our fault.
     Internal,
 }
 
+impl Kind {
+    /// The status that HTTP has for it; a vendor whose clients expect another has its own.
+    pub fn status(self) -> u16 {
+        match self {
+            Kind::Invalid | Kind::TooLong => 400,
+            Kind::UnknownModel | Kind::UnknownPath => 404,
+            Kind::Method => 405,
+            Kind::TooLarge => 413,
+            Kind::Busy => 429,
+            Kind::Loading | Kind::Closing => 503,
+            Kind::Failed | Kind::Internal => 500,
+        }
+    }
+}
+
 impl Refusal {
     /// A refusal that concerns the request as a whole.
     pub fn new(kind: Kind, message: impl Into<String>) -> Refusal {
-        Refusal { kind, field: None, message: message.into() }
+        Refusal { kind, field: None, message: message.into(), retry_after: None }
     }
 
     /// A wrong field. The message opens with its name.
     pub fn field(field: impl Into<String>, problem: impl std::fmt::Display) -> Refusal {
+        Refusal::new(Kind::Invalid, problem.to_string()).at(field)
+    }
+
+    /// The same refusal, of this field.
+    #[must_use]
+    pub fn at(self, field: impl Into<String>) -> Refusal {
         let field = field.into();
-        Refusal { kind: Kind::Invalid, message: format!("{field}: {problem}"), field: Some(field) }
+        Refusal { message: format!("{field}: {}", self.message), field: Some(field), ..self }
+    }
+
+    /// The same refusal, for so many seconds.
+    #[must_use]
+    pub fn after(self, seconds: u32) -> Refusal {
+        Refusal { retry_after: Some(seconds), ..self }
     }
 
     /// The server closed before the answer was complete.
     pub fn closing() -> Refusal {
-        Refusal::new(Kind::Closing, chat::Error::Closing.to_string())
+        Refusal::new(Kind::Closing, chat::Error::Closing.to_string()).after(1)
     }
 
     /// What the chat layer refuses. `name` is how the vendor calls a field.
@@ -57,9 +90,14 @@ impl Refusal {
         let message = error.to_string();
         match error {
             chat::Error::Request { field, .. } => Refusal::field(name(*field), message),
-            chat::Error::TooLong { .. } => Refusal { kind: Kind::TooLong, field: Some(name(Field::Messages)), message },
-            chat::Error::Busy { .. } => Refusal::new(Kind::Busy, message),
-            chat::Error::Closing => Refusal::new(Kind::Closing, message),
+            chat::Error::TooLong { .. } => {
+                Refusal { field: Some(name(Field::Messages)), ..Refusal::new(Kind::TooLong, message) }
+            }
+            chat::Error::Busy { retry_after, .. } => {
+                Refusal::new(Kind::Busy, message).after(u32::try_from(*retry_after).unwrap_or(u32::MAX))
+            }
+            chat::Error::Dead { .. } => Refusal::new(Kind::Failed, message),
+            chat::Error::Closing => Refusal::closing(),
             chat::Error::Internal(_) => Refusal::new(Kind::Internal, message),
         }
     }

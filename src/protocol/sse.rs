@@ -11,6 +11,11 @@ pub const KEEP_ALIVE: &str = ": keep-alive\n\n";
 /// The last frame of a vendor's stream that ends with a word rather than with the connection.
 pub const DONE: &str = "data: [DONE]\n\n";
 
+/// One event of this name.
+pub fn event(name: &str, value: &impl Serialize) -> String {
+    format!("event: {name}\n{}", data(value))
+}
+
 /// One event without a name. JSON holds no raw line break, so it is one line.
 pub fn data(value: &impl Serialize) -> String {
     format!("data: {}\n\n", json(value))
@@ -26,5 +31,6 @@ mod tests {
     #[test]
     fn an_event_is_one_line() {
         assert_eq!(super::data(&"a\nb\r\u{2028}"), "data: \"a\\nb\\r\u{2028}\"\n\n");
+        assert_eq!(super::event("ping", &1), "event: ping\ndata: 1\n\n");
     }
 }

@@ -7,8 +7,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 
-use super::reply::json;
-use crate::protocol::{Kind, Refusal, openai};
+use crate::protocol::Refused;
 
 /// Why the server cannot listen.
 #[derive(Debug, thiserror::Error)]
@@ -32,35 +31,13 @@ impl Error {
     }
 }
 
-/// A refusal on its way out.
-#[derive(Debug)]
-pub(super) struct Refused(Refusal);
-
-impl<T: Into<Refusal>> From<T> for Refused {
-    fn from(refusal: T) -> Refused {
-        Refused(refusal.into())
+/// A refusal as its wire sends it.
+pub(super) fn response(refused: Refused) -> Response {
+    let Refused { status, content_type, body, retry_after } = refused;
+    let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    let mut response = (status, [(header::CONTENT_TYPE, content_type)], body).into_response();
+    if let Some(seconds) = retry_after {
+        response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
     }
-}
-
-impl IntoResponse for Refused {
-    fn into_response(self) -> Response {
-        let mut response = (status(self.0.kind), json(openai::error::to_wire(&self.0))).into_response();
-        if matches!(self.0.kind, Kind::Busy | Kind::Closing) {
-            // Seconds. An answer takes about as long, and a row is free as soon as the first of them ends.
-            response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
-        }
-        response
-    }
-}
-
-fn status(kind: Kind) -> StatusCode {
-    match kind {
-        Kind::Invalid | Kind::TooLong => StatusCode::BAD_REQUEST,
-        Kind::UnknownModel | Kind::UnknownPath => StatusCode::NOT_FOUND,
-        Kind::Method => StatusCode::METHOD_NOT_ALLOWED,
-        Kind::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
-        Kind::Busy => StatusCode::TOO_MANY_REQUESTS,
-        Kind::Closing => StatusCode::SERVICE_UNAVAILABLE,
-        Kind::Internal => StatusCode::INTERNAL_SERVER_ERROR,
-    }
+    response
 }

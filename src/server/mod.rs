@@ -2,13 +2,15 @@
 //! makes of the model's events.
 //!
 //! The main path: [`bind`] takes a port, [`run`] serves the models of a [`Pool`] there until it is told to stop; a
-//! chat completion goes through `routes::chat` to a model and back through `reply`.
+//! request for a model's work goes through `routes::answer`, whatever its wire, and back through `reply`.
 
 mod body;
 mod error;
+mod ignored;
 mod pool;
 mod reply;
 mod routes;
+mod task;
 
 use std::{
     future::{Future, IntoFuture},
@@ -20,10 +22,11 @@ use std::{
 };
 
 use axum::serve::ListenerExt;
+use ignored::Remembered;
 use tokio::{net::TcpListener, sync::oneshot, time::timeout};
 
 pub use error::Error;
-pub use pool::Pool;
+pub use pool::{Loaded, Loader, Pool};
 
 /// The ports that are tried where none was asked for.
 const PORTS: std::ops::RangeInclusive<u16> = 8000..=8099;
@@ -31,8 +34,11 @@ const PORTS: std::ops::RangeInclusive<u16> = 8000..=8099;
 /// How long what was last written may take to reach its readers when the server closes.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
+/// Hears of what somebody who runs the server should know, a line each time.
+pub type Warn = Arc<dyn Fn(&str) + Send + Sync>;
+
 /// What the server allows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Clone)]
 pub struct Config {
     /// The largest request body, in bytes.
     pub max_body: usize,
@@ -42,12 +48,25 @@ pub struct Config {
     pub keep_alive: Duration,
     /// Tokens that a chunk of a stream has; the first is sent at once.
     pub stream_interval: usize,
+    /// How long a request waits for its model to be loaded.
+    pub load_patience: Duration,
+    /// Refuses fields that no endpoint knows, instead of reporting that they do nothing.
+    pub strict: bool,
+    /// Is told of fields that do nothing, once for each.
+    pub warn: Warn,
 }
 
 impl Default for Config {
     fn default() -> Config {
-        let (grace, keep_alive) = (Duration::from_secs(30), Duration::from_secs(15));
-        Config { max_body: 32_000_000, grace, keep_alive, stream_interval: 1 }
+        Config {
+            max_body: 32_000_000,
+            grace: Duration::from_secs(30),
+            keep_alive: Duration::from_secs(15),
+            stream_interval: 1,
+            load_patience: Duration::from_secs(300),
+            strict: false,
+            warn: Arc::new(|_| {}),
+        }
     }
 }
 
@@ -58,7 +77,14 @@ struct App(Arc<Shared>);
 struct Shared {
     models: Pool,
     config: Config,
+    ignored: Remembered,
     started: Instant,
+}
+
+impl App {
+    fn new(models: Pool, config: Config) -> App {
+        App(Arc::new(Shared { models, config, ignored: Remembered::default(), started: Instant::now() }))
+    }
 }
 
 /// Takes a port to listen at: the one given, or the first free one from 8000. Port 0 is any free port.
@@ -100,7 +126,8 @@ pub async fn run(
     config: Config,
     shutdown: impl Future<Output = ()>,
 ) -> io::Result<()> {
-    let app = App(Arc::new(Shared { models, config, started: Instant::now() }));
+    let grace = config.grace;
+    let app = App::new(models, config);
     // Frames of a stream are small and each is awaited: they must not wait for one another.
     let listener = listener.tap_io(|connection| {
         // A connection that refuses the option is slower, or gone already, and its reads say so.
@@ -116,7 +143,7 @@ pub async fn run(
         () = shutdown => {}
     }
     drop(stop);
-    let drained = timeout(config.grace, &mut serving).await;
+    let drained = timeout(grace, &mut serving).await;
     close(app).await;
     match drained {
         Ok(ended) => ended,
@@ -130,3 +157,6 @@ async fn close(app: App) {
     // The one way for this to fail is a panic, which was reported when it happened.
     let _ = tokio::task::spawn_blocking(move || app.0.models.close()).await;
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,7 +1,7 @@
 //! Sends an answer, as it comes or in one piece. Either way, a client that goes away drops the events, and with them
 //! the work.
 
-use std::time::Duration;
+use std::{convert::Infallible, sync::Arc, time::Duration};
 
 use axum::{
     body::Body,
@@ -11,11 +11,17 @@ use axum::{
 use futures_util::stream::{self, Stream};
 use tokio::time::timeout;
 
-use super::error::Refused;
+use super::{pool::Entry, task::Events};
 use crate::{
-    chat::Answers,
-    protocol::{Reply, Whole, sse},
+    chat::Field,
+    protocol::{Fold, Refusal, Reply, Wire},
 };
+
+/// Events of a task, and whose they are.
+pub(super) struct Begun<E> {
+    pub events: E,
+    pub entry: Arc<Entry>,
+}
 
 /// A body of JSON.
 pub(super) fn json(body: String) -> impl IntoResponse {
@@ -23,40 +29,54 @@ pub(super) fn json(body: String) -> impl IntoResponse {
 }
 
 /// The whole answer, when it is complete.
-pub(super) async fn whole(reply: impl Reply, mut answers: Answers) -> Result<Response, Refused> {
-    let mut wholes = vec![Whole::default(); answers.count()];
-    while let Some((answer, event)) = answers.next().await {
-        wholes[answer].add(event);
+pub(super) async fn whole<R, E>(reply: R, mut begun: Begun<E>, name: fn(Field) -> String) -> Result<Response, Refusal>
+where
+    R: Reply,
+    E: Events<Event = R::Event>,
+{
+    let mut answers: Vec<R::Whole> = Vec::new();
+    answers.resize_with(begun.events.count(), Default::default);
+    loop {
+        match begun.events.next().await {
+            Ok(Some((answer, event))) => answers[answer].add(event),
+            Ok(None) => return Ok(json(reply.body(answers)?).into_response()),
+            Err(error) => return Err(begun.entry.refusal(&error, name)),
+        }
     }
-    Ok(json(reply.body(wholes)?).into_response())
 }
 
 /// The answer as it comes.
-pub(super) fn streamed(reply: impl Reply, answers: Answers, keep_alive: Duration) -> Response {
+pub(super) fn streamed<W: Wire, E>(reply: W::Reply, begun: Begun<E>, keep_alive: Duration) -> Response
+where
+    E: Events<Event = <W::Reply as Reply>::Event>,
+{
     let headers = [
-        (header::CONTENT_TYPE, sse::CONTENT_TYPE),
+        (header::CONTENT_TYPE, W::STREAM_TYPE),
         (header::CACHE_CONTROL, "no-cache"),
         // Proxies that gather a response before they pass it on leave one alone that says so.
         (header::HeaderName::from_static("x-accel-buffering"), "no"),
     ];
-    (headers, Body::from_stream(frames(reply, answers, keep_alive))).into_response()
+    (headers, Body::from_stream(frames::<W, E>(reply, begun, keep_alive))).into_response()
 }
 
-fn frames<R: Reply>(
-    reply: R,
-    answers: Answers,
+fn frames<W: Wire, E>(
+    reply: W::Reply,
+    begun: Begun<E>,
     keep_alive: Duration,
-) -> impl Stream<Item = Result<String, std::convert::Infallible>> + Send + 'static {
-    stream::unfold((reply, answers), move |(mut reply, mut answers)| async move {
+) -> impl Stream<Item = Result<String, Infallible>> + Send + 'static
+where
+    E: Events<Event = <W::Reply as Reply>::Event>,
+{
+    stream::unfold((reply, begun), move |(mut reply, mut begun)| async move {
         loop {
             // Nothing is lost where the time is over first: events are taken only when they are there.
-            let frames = match timeout(keep_alive, answers.next()).await {
-                Ok(Some((answer, event))) => reply.frames(answer, event),
-                Ok(None) => return None,
-                Err(_) => sse::KEEP_ALIVE.to_owned(),
+            let frames = match timeout(keep_alive, begun.events.next()).await {
+                Ok(Ok(Some((answer, event)))) => reply.frames(answer, event),
+                Ok(Ok(None) | Err(_)) => return None,
+                Err(_) => W::KEEP_ALIVE.to_owned(),
             };
             if !frames.is_empty() {
-                return Some((Ok(frames), (reply, answers)));
+                return Some((Ok(frames), (reply, begun)));
             }
         }
     })

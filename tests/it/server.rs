@@ -3,6 +3,9 @@
 pub mod client;
 mod errors;
 pub mod fixture;
+mod ignored;
+mod kinds;
+mod wire;
 
 use std::{
     io::{Read, Write},

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use super::{conversation::Conversation, template::Template, tokenizer::Tokenizer, tool_prompt};
-use crate::chat::{Dialect, Error, Field, Message, Part, Phase, Request, Thinking};
+use super::{conversation::Conversation, template::Template, tokenizer::Tokenizer, tool_prompt, unsupported};
+use crate::chat::{Dialect, Error, Field, Phase, Request, Thinking};
 
 /// A conversation as the model reads it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -16,6 +16,8 @@ pub struct Prompt {
     pub ends_thought: bool,
     /// Whether the prompt's end has begun the answer's text, where that is a message of its own.
     pub begins_text: bool,
+    /// What of the request the chat template leaves out.
+    pub unrendered: Vec<Field>,
 }
 
 /// Makes the prompts of one model.
@@ -37,7 +39,7 @@ impl PromptBuilder {
         if request.messages.is_empty() {
             return Err(wrong("there are no messages; send at least one"));
         }
-        request.messages.iter().enumerate().try_for_each(|(index, message)| only_text(index, message))?;
+        unsupported::refuse_media(request)?;
         let Some(template) = &self.template else {
             return Err(wrong("this model has no chat template, so it cannot take messages; use a chat model"));
         };
@@ -59,32 +61,11 @@ impl PromptBuilder {
             starts,
             ends_thought: self.dialect.ends_thought(&rendered.text),
             begins_text: request.continue_final || self.dialect.turns.is_some_and(|turns| ends_with_text(turns.text)),
+            unrendered: unsupported::unrendered(request, &rendered.text),
         })
     }
 }
 
 fn wrong(message: &str) -> Error {
     Error::Request { field: Field::Messages, message: message.to_owned() }
-}
-
-/// Refuses what a model of text cannot read.
-fn only_text(index: usize, message: &Message) -> Result<(), Error> {
-    let said = message.content.iter().filter(|part| !matches!(part, Part::Reasoning(_) | Part::ToolCall(_)));
-    for (number, part) in said.enumerate() {
-        let Some(what) = unreadable(part) else { continue };
-        let message = format!("this model takes text only and no {what}; leave it out, or ask another model");
-        return Err(Error::Request { field: Field::Part { message: index, part: number }, message });
-    }
-    Ok(())
-}
-
-/// What of this part is no text, if anything is.
-fn unreadable(part: &Part) -> Option<&'static str> {
-    match part {
-        Part::Text(_) | Part::Reasoning(_) | Part::ToolCall(_) => None,
-        Part::ToolResult(result) => result.content.iter().find_map(unreadable),
-        Part::Picture(_) => Some("pictures"),
-        Part::Sound(_) => Some("sounds"),
-        Part::Document(_) => Some("documents"),
-    }
 }

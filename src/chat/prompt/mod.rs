@@ -9,6 +9,7 @@ pub(in crate::chat) mod plain_text;
 pub(in crate::chat) mod template;
 pub(in crate::chat) mod tokenizer;
 pub(in crate::chat) mod tool_prompt;
+mod unsupported;
 pub(in crate::chat) mod vocabulary;
 
 pub use builder::Prompt;

@@ -338,4 +338,4 @@ const ALPHABET: [Option<u8>; 0x144] = {
 
 #[cfg(test)]
 #[path = "tokenizer_tests.rs"]
-pub(in crate::chat) mod tests;
+pub(crate) mod tests;

@@ -30,7 +30,7 @@ fn vocabulary(model: &str, pre: &str, tokens: Vec<(String, TokenType)>) -> Vocab
 }
 
 /// Ids 0 and 1 are control tokens, 2 is user-defined, 3 + n is the byte n, then two merged tokens.
-pub(in crate::chat) fn byte_level(pre: &str) -> Vocabulary {
+pub(crate) fn byte_level(pre: &str) -> Vocabulary {
     let mut tokens: Vec<(String, TokenType)> =
         [("<|s|>", TokenType::Control), ("<|e|>", TokenType::Control), ("<tool é>", TokenType::UserDefined)]
             .map(|(token, kind)| (token.to_owned(), kind))
@@ -69,7 +69,7 @@ fn sentence_piece() -> Vocabulary {
     Vocabulary { scores, unknown: Some(2), ..vocabulary("llama", "default", tokens) }
 }
 
-pub(in crate::chat) fn load(vocabulary: Vocabulary) -> Tokenizer {
+pub(crate) fn load(vocabulary: Vocabulary) -> Tokenizer {
     Tokenizer::from_source(&TokenizerSource::Gguf(Box::new(vocabulary))).unwrap()
 }
 

@@ -5,17 +5,16 @@ use std::{
     time::{SystemTime, UNIX_EPOCH},
 };
 
-pub use super::request::Request;
 use super::{
     error,
     wire::{
-        Choice, ChunkChoice, Completion, Delta, DeltaCall, DeltaFunction, Finish, Logprobs, Message, MessageCall,
+        Choice, ChunkChoice, CompletionWire, Delta, DeltaCall, DeltaFunction, Finish, Logprobs, Message, MessageCall,
         UsageWire,
     },
 };
 use crate::{
     chat::{Event, Logprob, Reason, ToolEvent},
-    protocol::{self, Kind, Refusal, Usage, Whole, sse},
+    protocol::{self, Completion, Kind, Refusal, Usage, sse},
 };
 
 /// Names what made an answer: the same fingerprint and seed on the same machine make the same answer.
@@ -23,7 +22,7 @@ const FINGERPRINT: &str = concat!("mettle-", env!("CARGO_PKG_VERSION"));
 
 /// Writes the answers to one request.
 #[derive(Debug)]
-pub struct Reply {
+pub struct ChatReply {
     /// Random, so that no two answers share one.
     id: String,
     /// Seconds since 1970.
@@ -45,14 +44,14 @@ pub(super) enum Chunks {
     WithUsage,
 }
 
-impl Reply {
-    pub(super) fn new(model: &str, chunks: Chunks, answers: usize, logprobs: bool) -> Reply {
+impl ChatReply {
+    pub(super) fn new(model: String, chunks: Chunks, answers: usize, logprobs: bool) -> ChatReply {
         let random = || RandomState::new().hash_one("an answer's id");
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        Reply {
+        ChatReply {
             id: format!("chatcmpl-{:016x}{:016x}", random(), random()),
             created: since.as_secs(),
-            model: model.to_owned(),
+            model,
             chunks,
             usage: Usage::default(),
             logprobs: logprobs.then(|| vec![Vec::new(); answers]),
@@ -65,9 +64,9 @@ impl Reply {
         object: &'static str,
         choices: &'a [C],
         usage: Option<Option<UsageWire>>,
-    ) -> Completion<'a, C> {
-        let Reply { id, created, model, .. } = self;
-        Completion { id, object, created: *created, model, system_fingerprint: FINGERPRINT, choices, usage }
+    ) -> CompletionWire<'a, C> {
+        let ChatReply { id, created, model, .. } = self;
+        CompletionWire { id, object, created: *created, model, system_fingerprint: FINGERPRINT, choices, usage }
     }
 
     fn chunk(&mut self, index: usize, delta: Delta<'_>, finish: Finish) -> String {
@@ -101,7 +100,10 @@ impl Reply {
     }
 }
 
-impl protocol::Reply for Reply {
+impl protocol::Reply for ChatReply {
+    type Event = Event;
+    type Whole = Completion;
+
     fn frames(&mut self, answer: usize, event: Event) -> String {
         if self.open == 0 {
             // One of several answers has failed, and the stream ended with it.
@@ -128,7 +130,7 @@ impl protocol::Reply for Reply {
         self.chunk(answer, delta, Finish::default())
     }
 
-    fn body(self, answers: Vec<Whole>) -> Result<String, Refusal> {
+    fn body(self, answers: Vec<Completion>) -> Result<String, Refusal> {
         let unfinished = || Refusal::new(Kind::Internal, "the answer ended without a reason");
         let mut choices = Vec::with_capacity(answers.len());
         for (index, answer) in answers.iter().enumerate() {
@@ -165,7 +167,7 @@ impl<'a> DeltaCall<'a> {
 }
 
 impl<'a> Message<'a> {
-    fn of(answer: &'a Whole) -> Message<'a> {
+    fn of(answer: &'a Completion) -> Message<'a> {
         let call = |call: &'a protocol::Call| MessageCall::new(&call.id, &call.name, &call.arguments);
         Message {
             role: "assistant",

@@ -3,8 +3,8 @@
 use serde::Serialize;
 
 use crate::{
-    chat::{self, Field},
-    protocol::{Kind, Refusal, sse},
+    chat::Field,
+    protocol::{Kind, Refusal, Refused, sse},
 };
 
 #[derive(Serialize)]
@@ -20,9 +20,14 @@ struct Error<'a> {
     code: Option<&'static str>,
 }
 
-/// The body of a refusal.
-pub fn to_wire(refusal: &Refusal) -> String {
-    sse::json(&envelope(refusal))
+/// A refusal as all of OpenAI's endpoints send it.
+pub fn refused(refusal: &Refusal) -> Refused {
+    Refused {
+        status: refusal.kind.status(),
+        content_type: "application/json",
+        body: sse::json(&envelope(refusal)),
+        retry_after: refusal.retry_after,
+    }
 }
 
 /// The frame of an answer that fails after it began.
@@ -38,22 +43,22 @@ fn envelope(refusal: &Refusal) -> Envelope<'_> {
         Kind::Method => ("invalid_request_error", Some("method_not_supported")),
         Kind::Busy => ("rate_limit_error", Some("rate_limit_exceeded")),
         Kind::Closing => ("server_error", Some("server_closing")),
+        Kind::Loading => ("server_error", Some("model_loading")),
+        Kind::Failed => ("server_error", Some("model_failed")),
         Kind::Internal => ("server_error", None),
     };
     let param = refusal.field.as_deref();
     Envelope { error: Error { message: &refusal.message, r#type, param, code } }
 }
 
-/// What the chat layer refuses, with the field as OpenAI calls it.
-pub fn of_chat(error: &chat::Error) -> Refusal {
-    Refusal::of_chat(error, field_name)
-}
-
-/// Where a part of a chat request stands in the body.
-fn field_name(field: Field) -> String {
+/// Where a part of a request stands in the body.
+pub(super) fn field_name(field: Field) -> String {
     let name = match field {
+        Field::Model => "model",
         Field::Messages => "messages",
         Field::Part { message, part } => return format!("messages[{message}].content[{part}]"),
+        Field::Name { message } => return format!("messages[{message}].name"),
+        Field::Reasoning { message } => return format!("messages[{message}].reasoning_content"),
         Field::MaxTokens => "max_tokens",
         Field::Answers => "n",
         Field::LogitBias => "logit_bias",

@@ -2,8 +2,10 @@
 
 use serde_json::Value;
 
-use super::fields::{Fields, expected};
-use crate::{chat::Format, protocol::Refusal};
+use crate::{
+    chat::Format,
+    protocol::{Fields, Notes, Refusal, expected},
+};
 
 const TYPES: &str = "\"text\", \"json_object\", \"json_schema\", \"regex\", \"lark\", \"ebnf\" or \"choice\"";
 const STRUCTURED: &str = "known are json, json_object, regex, choice and grammar";
@@ -22,8 +24,8 @@ pub(super) fn from_wire(fields: &mut Fields) -> Result<Format, Refusal> {
             Ok(())
         }
     };
-    add("response_format", fields.take("response_format").map(response_format).transpose()?)?;
-    add("structured_outputs", fields.take("structured_outputs").map(structured).transpose()?)?;
+    add("response_format", fields.object("response_format")?.map(response_format).transpose()?)?;
+    add("structured_outputs", fields.object("structured_outputs")?.map(structured).transpose()?)?;
     for (name, read) in [
         ("guided_json", schema as fn(&str, Value) -> Result<Format, Refusal>),
         ("json_schema", schema),
@@ -37,8 +39,7 @@ pub(super) fn from_wire(fields: &mut Fields) -> Result<Format, Refusal> {
     Ok(found.map_or(Format::Text, |(_, format)| format))
 }
 
-fn response_format(value: Value) -> Result<Format, Refusal> {
-    let mut fields = Fields::of("response_format", value)?;
+fn response_format(mut fields: Fields) -> Result<Format, Refusal> {
     let kind = fields.string("type")?;
     let format = match kind.as_deref() {
         Some("text") => Format::Text,
@@ -47,7 +48,10 @@ fn response_format(value: Value) -> Result<Format, Refusal> {
             Some(value) => schema("response_format.schema", value)?,
             None => Format::JsonObject,
         },
-        Some("json_schema") => required(&mut fields, "json_schema", named_schema)?,
+        Some("json_schema") => {
+            let notes = fields.notes().clone();
+            required(&mut fields, "json_schema", |path, value| named_schema(path, value, &notes))?
+        }
         Some("regex") => required(&mut fields, "regex", regex)?,
         Some("lark") => required(&mut fields, "grammar", |path, value| Ok(Format::Lark(string(path, value)?)))?,
         Some("ebnf" | "gbnf") => {
@@ -58,14 +62,14 @@ fn response_format(value: Value) -> Result<Format, Refusal> {
         Some(other) => return Err(Refusal::field("response_format.type", format!("expected {TYPES}, got {other:?}"))),
         None => return Err(Refusal::field("response_format.type", format!("missing; expected {TYPES}"))),
     };
-    fields.finish("a response_format has type and what belongs to it")?;
+    fields.finish()?;
     Ok(format)
 }
 
 /// A field that must be there, read by its path.
 fn required(
     fields: &mut Fields,
-    name: &str,
+    name: &'static str,
     read: impl FnOnce(&str, Value) -> Result<Format, Refusal>,
 ) -> Result<Format, Refusal> {
     let path = fields.path(name);
@@ -74,20 +78,20 @@ fn required(
 }
 
 /// OpenAI's wrapping of a schema: name, description, schema and strict.
-fn named_schema(path: &str, value: Value) -> Result<Format, Refusal> {
-    let mut fields = Fields::of(path, value)?;
+fn named_schema(path: &str, value: Value, notes: &Notes) -> Result<Format, Refusal> {
+    let mut fields = Fields::of(path, value, notes)?;
+    // Every client has to send one, and nobody reads it.
     fields.string("name")?;
-    fields.string("description")?;
+    fields.ignore("description", "the answer is held to the schema alone");
     // A schema is held to here whether it is strict or not.
     fields.bool("strict")?;
     let path = fields.path("schema");
     let value = fields.take("schema").ok_or_else(|| Refusal::field(&path, "missing; expected a JSON Schema"))?;
-    fields.finish("a json_schema has name, description, schema and strict")?;
+    fields.finish()?;
     schema(&path, value)
 }
 
-fn structured(value: Value) -> Result<Format, Refusal> {
-    let mut fields = Fields::of("structured_outputs", value)?;
+fn structured(mut fields: Fields) -> Result<Format, Refusal> {
     let mut found = None;
     for (name, read) in [
         ("json", schema as fn(&str, Value) -> Result<Format, Refusal>),
@@ -104,7 +108,7 @@ fn structured(value: Value) -> Result<Format, Refusal> {
     if found.is_none() && fields.bool("json_object")? == Some(true) {
         found = Some(Format::JsonObject);
     }
-    fields.finish(STRUCTURED)?;
+    fields.finish()?;
     found.ok_or_else(|| Refusal::field("structured_outputs", format!("it asks for nothing; {STRUCTURED}")))
 }
 

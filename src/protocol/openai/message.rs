@@ -2,18 +2,18 @@
 
 use serde_json::{Map, Value};
 
-use super::fields::{Fields, expected};
 use crate::{
     chat::{Media, Message, Part, Role, ToolCall, ToolResult},
-    protocol::Refusal,
+    protocol::{Fields, Notes, Refusal, expected},
 };
 
-const KNOWN: &str = "a message has role, content, name, reasoning_content, tool_calls and tool_call_id";
 const CONTENT: &str = "a string or a list of parts";
 const PARTS: &str = "\"text\", \"image_url\", \"input_audio\" or \"file\"";
 
 /// The messages of a request, at least one.
-pub(super) fn from_wire(value: Option<Value>) -> Result<Vec<Message>, Refusal> {
+pub(super) fn from_wire(fields: &mut Fields) -> Result<Vec<Message>, Refusal> {
+    let value = fields.take("messages");
+    let notes = fields.notes();
     match value {
         None => Err(Refusal::field("messages", "missing; send a list of at least one message")),
         Some(Value::Array(messages)) if messages.is_empty() => {
@@ -21,19 +21,19 @@ pub(super) fn from_wire(value: Option<Value>) -> Result<Vec<Message>, Refusal> {
         }
         Some(Value::Array(messages)) => {
             let numbered = messages.into_iter().enumerate();
-            numbered.map(|(index, message)| one(&format!("messages[{index}]"), message)).collect()
+            numbered.map(|(index, message)| one(&format!("messages[{index}]"), message, notes)).collect()
         }
         Some(other) => Err(expected("messages", "a list of messages", &other)),
     }
 }
 
-fn one(path: &str, value: Value) -> Result<Message, Refusal> {
-    let mut fields = Fields::of(path, value)?;
+fn one(path: &str, value: Value, notes: &Notes) -> Result<Message, Refusal> {
+    let mut fields = Fields::of(path, value, notes)?;
     let what = "system, developer, user, assistant or tool";
     let role = fields.read("role", what, role)?;
     let role = role.ok_or_else(|| Refusal::field(fields.path("role"), format!("missing; expected {what}")))?;
     let said = match fields.take("content") {
-        Some(value) => parts(&fields.path("content"), value)?,
+        Some(value) => parts(&fields.path("content"), value, notes)?,
         // What an assistant says when it only calls tools, and how answers without a word come back.
         None if role == Role::Assistant => Vec::new(),
         None => return Err(Refusal::field(fields.path("content"), format!("missing; expected {CONTENT}"))),
@@ -50,7 +50,7 @@ fn one(path: &str, value: Value) -> Result<Message, Refusal> {
     let empty = |value: &Value| value.as_array().is_some_and(Vec::is_empty).then_some(());
     fields.read("annotations", "an empty list or none, because only text is taken back", empty)?;
     refusal(&mut fields)?;
-    fields.finish(KNOWN)?;
+    fields.finish()?;
     Ok(Message { role, name, content })
 }
 
@@ -103,7 +103,7 @@ fn tool_calls(fields: &mut Fields) -> Result<Option<Vec<ToolCall>>, Refusal> {
         Some(Value::Array(calls)) => {
             let numbered = calls.into_iter().enumerate();
             numbered
-                .map(|(index, call)| tool_call(&format!("{path}[{index}]"), call))
+                .map(|(index, call)| tool_call(&format!("{path}[{index}]"), call, fields.notes()))
                 .collect::<Result<_, _>>()
                 .map(Some)
         }
@@ -111,17 +111,16 @@ fn tool_calls(fields: &mut Fields) -> Result<Option<Vec<ToolCall>>, Refusal> {
     }
 }
 
-fn tool_call(path: &str, value: Value) -> Result<ToolCall, Refusal> {
-    let mut fields = Fields::of(path, value)?;
+fn tool_call(path: &str, value: Value, notes: &Notes) -> Result<ToolCall, Refusal> {
+    let mut fields = Fields::of(path, value, notes)?;
     fields.read("type", "\"function\"", |kind| (kind == "function").then_some(()))?;
     // Where an answer is put together from a stream, its calls keep their index.
     fields.read("index", "a whole number", |index| index.as_u64())?;
     let id = fields.string("id")?.unwrap_or_default();
-    let inner = fields.path("function");
-    let function =
-        fields.take("function").ok_or_else(|| Refusal::field(&inner, "missing; expected name and arguments"))?;
-    fields.finish("a call has id, type and function")?;
-    let mut function = Fields::of(&inner, function)?;
+    let function = fields.object("function")?;
+    let mut function =
+        function.ok_or_else(|| Refusal::field(fields.path("function"), "missing; expected name and arguments"))?;
+    fields.finish()?;
     let name = function.string("name")?.ok_or_else(|| Refusal::field(function.path("name"), "missing"))?;
     let path = function.path("arguments");
     let arguments = match function.take("arguments") {
@@ -135,7 +134,7 @@ fn tool_call(path: &str, value: Value) -> Result<ToolCall, Refusal> {
         })?,
         Some(other) => return Err(expected(&path, "the JSON text of an object", &other)),
     };
-    function.finish("a called function has name and arguments")?;
+    function.finish()?;
     Ok(ToolCall { id, name, arguments })
 }
 
@@ -151,47 +150,48 @@ fn role(value: &Value) -> Option<Role> {
 }
 
 /// What a message says: a text, or parts of several kinds.
-fn parts(path: &str, content: Value) -> Result<Vec<Part>, Refusal> {
+fn parts(path: &str, content: Value, notes: &Notes) -> Result<Vec<Part>, Refusal> {
     match content {
         Value::String(text) => Ok(vec![Part::Text(text)]),
         Value::Array(parts) => {
             let numbered = parts.into_iter().enumerate();
-            numbered.map(|(index, value)| part(&format!("{path}[{index}]"), value)).collect()
+            numbered.map(|(index, value)| part(&format!("{path}[{index}]"), value, notes)).collect()
         }
         other => Err(expected(path, CONTENT, &other)),
     }
 }
 
-fn part(path: &str, value: Value) -> Result<Part, Refusal> {
-    let mut fields = Fields::of(path, value)?;
+fn part(path: &str, value: Value, notes: &Notes) -> Result<Part, Refusal> {
+    let mut fields = Fields::of(path, value, notes)?;
     let kind = fields.string("type")?;
     let part = match kind.as_deref() {
-        Some("text") => Part::Text(needed(&mut fields, "text")?),
+        Some("text") => Part::Text(fields.needed("text")?),
         Some("image_url") => Part::Picture(picture(&mut fields)?),
         Some("input_audio") => Part::Sound(sound(&mut fields)?),
         Some("file") => Part::Document(document(&mut fields)?),
         Some(other) => return Err(Refusal::field(fields.path("type"), format!("expected {PARTS}, got {other:?}"))),
         None => return Err(Refusal::field(fields.path("type"), format!("missing; expected {PARTS}"))),
     };
-    fields.finish("a part has type and what belongs to it")?;
+    fields.ignore("cache_control", "every prompt's beginning is remembered as it is");
+    fields.finish()?;
     Ok(part)
 }
 
 /// `{"image_url": {"url": …, "detail": …}}`
 fn picture(fields: &mut Fields) -> Result<Media, Refusal> {
     let mut inner = object(fields, "image_url")?;
-    let url = needed(&mut inner, "url")?;
+    let url = inner.needed("url")?;
     inner.string("detail")?;
-    inner.finish("a picture has url and detail")?;
+    inner.finish()?;
     Ok(Media::Url(url))
 }
 
 /// `{"input_audio": {"data": …, "format": …}}`
 fn sound(fields: &mut Fields) -> Result<Media, Refusal> {
     let mut inner = object(fields, "input_audio")?;
-    let data = needed(&mut inner, "data")?;
-    let kind = needed(&mut inner, "format")?;
-    inner.finish("a sound has data and format")?;
+    let data = inner.needed("data")?;
+    let kind = inner.needed("format")?;
+    inner.finish()?;
     Ok(Media::Base64 { kind, data })
 }
 
@@ -202,21 +202,14 @@ fn document(fields: &mut Fields) -> Result<Media, Refusal> {
         let problem = "no files are stored here; send file_data instead";
         return Err(Refusal::field(inner.path("file_id"), problem));
     }
-    let data = needed(&mut inner, "file_data")?;
+    let data = inner.needed("file_data")?;
     let kind = inner.string("filename")?.unwrap_or_default();
-    inner.finish("a file has file_data and filename")?;
+    inner.finish()?;
     Ok(Media::Base64 { kind, data })
 }
 
 /// An object that must be there.
-fn object(fields: &mut Fields, name: &str) -> Result<Fields, Refusal> {
-    let path = fields.path(name);
-    let value = fields.take(name).ok_or_else(|| Refusal::field(&path, "missing; expected an object"))?;
-    Fields::of(&path, value)
-}
-
-/// A string that must be there.
-fn needed(fields: &mut Fields, name: &str) -> Result<String, Refusal> {
-    let text = fields.string(name)?;
-    text.ok_or_else(|| Refusal::field(fields.path(name), "missing; expected a string"))
+fn object(fields: &mut Fields, name: &'static str) -> Result<Fields, Refusal> {
+    let inner = fields.object(name)?;
+    inner.ok_or_else(|| Refusal::field(fields.path(name), "missing; expected an object"))
 }

@@ -1,8 +1,9 @@
 //! OpenAI's API: chat completions, the list of models, and the form of its errors.
 
-pub mod chat;
+mod chat;
+mod embeddings;
 pub mod error;
-mod fields;
+mod examples;
 mod format;
 mod message;
 pub mod models;
@@ -10,6 +11,9 @@ mod request;
 mod thinking;
 pub mod tools;
 mod wire;
+
+pub use embeddings::EmbeddingsEndpoint;
+pub use request::ChatCompletions;
 
 #[cfg(test)]
 mod tests;

@@ -4,15 +4,15 @@ use serde::Serialize;
 
 use crate::protocol::sse;
 
-/// A model that is loaded.
+/// A model that can be asked.
 #[derive(Debug, Clone, Copy, Serialize)]
 #[serde(into = "Wire<'_>")]
-pub struct Model<'a> {
+pub struct ListedModel<'a> {
     pub id: &'a str,
-    /// When it was loaded, in seconds since 1970.
+    /// When it was loaded, in seconds since 1970; 0 where it is not yet.
     pub created: u64,
-    /// The most tokens of a conversation, prompt and answer together.
-    pub context: usize,
+    /// The most tokens of a conversation, prompt and answer together, where it is loaded.
+    pub context: Option<usize>,
 }
 
 #[derive(Serialize)]
@@ -22,28 +22,29 @@ struct Wire<'a> {
     created: u64,
     owned_by: &'static str,
     /// Not OpenAI's: several servers and clients give a model's context by this name.
-    max_model_len: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_model_len: Option<usize>,
 }
 
 #[derive(Serialize)]
 struct List<'a> {
     object: &'static str,
-    data: &'a [Model<'a>],
+    data: &'a [ListedModel<'a>],
 }
 
-impl<'a> From<Model<'a>> for Wire<'a> {
-    fn from(model: Model<'a>) -> Wire<'a> {
-        let Model { id, created, context } = model;
+impl<'a> From<ListedModel<'a>> for Wire<'a> {
+    fn from(model: ListedModel<'a>) -> Wire<'a> {
+        let ListedModel { id, created, context } = model;
         Wire { id, object: "model", created, owned_by: "mettle", max_model_len: context }
     }
 }
 
 /// One model.
-pub fn to_wire(model: Model<'_>) -> String {
+pub fn to_wire(model: ListedModel<'_>) -> String {
     sse::json(&model)
 }
 
 /// All models.
-pub fn list_to_wire(models: &[Model<'_>]) -> String {
+pub fn list_to_wire(models: &[ListedModel<'_>]) -> String {
     sse::json(&List { object: "list", data: models })
 }

@@ -3,16 +3,15 @@
 
 use std::{num::NonZeroUsize, sync::Arc};
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use super::{
-    chat::{Chunks, Reply},
-    fields::{Fields, expected},
-    format, message, thinking, tools,
+    chat::{ChatReply, Chunks},
+    error, examples, format, message, thinking, tools,
 };
 use crate::{
-    chat::{self, Dry, Sampling},
-    protocol::{Kind, Refusal},
+    chat::{self, Dry, Field, Sampling},
+    protocol::{Asked, Fields, Form, Kind, Notes, Peek, Refusal, Refused, Wire, expected, peek, sse},
 };
 
 /// The most stop strings of a request.
@@ -22,85 +21,129 @@ const STOPS: usize = 16;
 const ANSWERS: usize = 16;
 const TOP_LOGPROBS: u64 = 20;
 
-const KNOWN: &str = "known are model, messages, stream, stream_options, max_tokens, max_completion_tokens, n, \
-    temperature, top_p, top_k, min_p, presence_penalty, frequency_penalty, repetition_penalty, dry_multiplier, \
-    dry_base, dry_allowed_length, dry_penalty_last_n, dry_sequence_breakers, logit_bias, logprobs, top_logprobs, seed, \
-    stop, ignore_eos, tools, tool_choice, parallel_tool_calls, response_format, structured_outputs, reasoning_effort, \
-    enable_thinking, thinking, thinking_budget, continue_final_message, add_generation_prompt and chat_template_kwargs";
-
-/// A field's name, what it must be, and whether a value is that.
-type Harmless = (&'static str, &'static str, fn(&Value) -> bool);
-
-/// Fields that change nothing about the answer as long as they are what stands beside them.
-const BOOKKEEPING: &[Harmless] = &[
-    ("user", "a string", Value::is_string),
-    ("metadata", "an object", Value::is_object),
-    ("service_tier", "a string", Value::is_string),
-    ("safety_identifier", "a string", Value::is_string),
-    ("prompt_cache_key", "a string", Value::is_string),
-    ("store", "false, because nothing is stored here", |value| *value == false),
-    ("modalities", "[\"text\"], because answers are text only", |value| {
-        value.as_array().is_some_and(|list| list.len() == 1 && list[0] == "text")
-    }),
-];
-
-/// A chat completion as it was asked for.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Request {
-    /// The model's name; `None` leaves the choice to the server.
-    pub model: Option<String>,
-    /// Whether the answer is sent as it comes.
-    pub stream: bool,
-    /// Whether a stream tells the usage at its end. A whole answer always does.
-    pub include_usage: bool,
-    pub chat: chat::Request,
+const fn form(name: &'static str, what: &'static str, holds: fn(&Value) -> bool, why: &'static str) -> Form {
+    Form { name, what, holds, why }
 }
 
-impl Request {
-    /// Reads a body.
-    ///
-    /// # Errors
-    /// [`Kind::Invalid`], with the field if it is a field's fault.
-    pub fn from_wire(body: &[u8]) -> Result<Request, Refusal> {
-        let mut fields = Fields::of("", json(body)?)?;
-        let model = fields.string("model")?.filter(|name| !name.is_empty());
-        let messages = message::from_wire(fields.take("messages"))?;
-        let (stream, include_usage) = streaming(&mut fields)?;
-        let (tools, tool_use, parallel_calls) = tools::from_wire(&mut fields)?;
-        let (dry, dry_breakers) = dry(&mut fields)?;
-        let chat = chat::Request {
-            messages,
-            max_tokens: max_tokens(&mut fields)?,
-            sampling: sampling(&mut fields, dry)?,
-            dry_breakers,
-            ignore_eos: fields.bool("ignore_eos")?.unwrap_or(false),
-            stop: stop(&mut fields)?,
-            tools,
-            tool_use,
-            parallel_calls,
-            format: format::from_wire(&mut fields)?,
-            thinking: thinking::from_wire(&mut fields)?,
-            continue_final: continue_final(&mut fields)?,
-            answers: answers(&mut fields)?,
-            logprobs: logprobs(&mut fields)?,
-            template_variables: template_variables(&mut fields)?,
-        };
-        for (name, what, holds) in BOOKKEEPING {
-            fields.read(name, what, |value| holds(value).then_some(()))?;
-        }
-        fields.finish(KNOWN)?;
-        Ok(Request { model, stream, include_usage, chat })
+/// Fields that change nothing about the answer.
+const BOOKKEEPING: &[Form] = &[
+    form("user", "a string", Value::is_string, "nothing is kept of who asked"),
+    form("safety_identifier", "a string", Value::is_string, "nothing is kept of who asked"),
+    form("metadata", "an object", Value::is_object, "nothing is stored here"),
+    form("service_tier", "a string", Value::is_string, "there is one tier of service"),
+    form("prompt_cache_key", "a string", Value::is_string, "every prompt's beginning is remembered as it is"),
+    form("prompt_cache_retention", "a string", Value::is_string, "every prompt's beginning is remembered as it is"),
+    form("verbosity", "a string", Value::is_string, "the model decides how much it says; tell it in the messages"),
+    form("prediction", "an object", Value::is_object, "answers are not compared with what was expected"),
+];
+
+/// What other servers know and what does nothing here.
+const OTHERS: &[(&str, &str)] = &[
+    ("keep_alive", "models stay loaded"),
+    ("cache_prompt", "every prompt's beginning is remembered"),
+    ("id_slot", "requests are given rows as they come"),
+    ("priority", "requests are answered in their order"),
+    ("request_id", "answers have ids of their own"),
+    ("skip_special_tokens", "special tokens are never text"),
+    ("timings_per_token", "streams have no timings"),
+    ("xtc_threshold", "it does nothing without xtc_probability"),
+    ("mirostat_tau", "it does nothing without mirostat"),
+    ("mirostat_eta", "it does nothing without mirostat"),
+];
+
+/// A field's name, why it cannot be honoured, and whether a value asks for nothing.
+type Unsupported = (&'static str, &'static str, fn(&Value) -> bool);
+
+/// What is known, here or elsewhere, and cannot be honoured.
+const UNSUPPORTED: &[Unsupported] = &[
+    ("store", "nothing is stored here; send false or leave it out", |value| *value == false),
+    ("modalities", "answers are text only; send [\"text\"] or leave it out", |value| *value == json!(["text"])),
+    ("audio", "answers are text only; leave it out", |_| false),
+    ("functions", "tools have taken its place; send those", |value| *value == json!([])),
+    ("function_call", "tool_choice has taken its place; send that", |_| false),
+    ("web_search_options", "nothing is searched here; leave it out", |_| false),
+    ("min_tokens", "no answer is made to be long; send 0 or leave it out", |value| *value == 0),
+    ("stop_token_ids", "answers end at strings; send stop instead", |value| *value == json!([])),
+    ("bad_words", "no strings are ruled out; send logit_bias instead", |value| *value == json!([])),
+    ("prompt_logprobs", "only answers have log probabilities; leave it out", |value| *value == false),
+    ("echo", "answers do not repeat the prompt; send false or leave it out", |value| *value == false),
+    ("best_of", "every answer that is made is sent; send n instead", |value| *value == 1),
+    ("use_beam_search", "answers are drawn token by token; leave it out", |value| *value == false),
+    ("typical_p", "this sampler is not there; send 1 or leave it out", |value| value.as_f64() == Some(1.0)),
+    ("top_a", "this sampler is not there; send 0 or leave it out", |value| value.as_f64() == Some(0.0)),
+    ("mirostat", "this sampler is not there; send 0 or leave it out", |value| *value == 0),
+    ("xtc_probability", "this sampler is not there; send 0 or leave it out", |value| value.as_f64() == Some(0.0)),
+];
+
+/// `POST /v1/chat/completions`
+#[derive(Debug)]
+pub struct ChatCompletions;
+
+impl Wire for ChatCompletions {
+    type Task = chat::Request;
+    type Reply = ChatReply;
+
+    const STREAM_TYPE: &'static str = sse::CONTENT_TYPE;
+    const KEEP_ALIVE: &'static str = sse::KEEP_ALIVE;
+    const EXAMPLES: &'static [&'static str] = examples::CHAT;
+
+    fn peek(body: &[u8]) -> Option<Peek> {
+        peek::json(body, "model", Some("n"))
     }
 
-    /// How the answer to this request is written; `model` is the name that it gives.
-    pub fn reply(&self, model: &str) -> Reply {
-        let chunks = if self.include_usage { Chunks::WithUsage } else { Chunks::Plain };
-        Reply::new(model, chunks, self.chat.answers.get(), self.chat.logprobs.is_some())
+    fn from_wire(body: &[u8], model: &str, notes: &Notes) -> Result<Asked<chat::Request, ChatReply>, Refusal> {
+        read(body, model, notes)
     }
+
+    fn field_name(field: Field) -> String {
+        error::field_name(field)
+    }
+
+    fn refused(refusal: &Refusal) -> Refused {
+        error::refused(refusal)
+    }
+}
+
+/// Reads a body; `model` is the one that answers where the request names none.
+///
+/// # Errors
+/// [`Kind::Invalid`], with the field if it is a field's fault.
+fn read(body: &[u8], model: &str, notes: &Notes) -> Result<Asked<chat::Request, ChatReply>, Refusal> {
+    let mut fields = Fields::of("", json_of(body)?, notes)?;
+    let named = fields.string("model")?.filter(|name| !name.is_empty());
+    let messages = message::from_wire(&mut fields)?;
+    let (stream, include_usage) = streaming(&mut fields)?;
+    let (tools, tool_use, parallel_calls) = tools::from_wire(&mut fields)?;
+    let (dry, dry_breakers) = dry(&mut fields)?;
+    let task = chat::Request {
+        messages,
+        max_tokens: max_tokens(&mut fields)?,
+        sampling: sampling(&mut fields, dry)?,
+        dry_breakers,
+        ignore_eos: fields.bool("ignore_eos")?.unwrap_or(false),
+        stop: stop(&mut fields)?,
+        tools,
+        tool_use,
+        parallel_calls,
+        format: format::from_wire(&mut fields)?,
+        thinking: thinking::from_wire(&mut fields)?,
+        continue_final: continue_final(&mut fields)?,
+        answers: answers(&mut fields)?,
+        logprobs: logprobs(&mut fields)?,
+        template_variables: template_variables(&mut fields)?,
+    };
+    BOOKKEEPING.iter().try_for_each(|form| fields.ignore_form(form))?;
+    OTHERS.iter().for_each(|(name, why)| fields.ignore(name, why));
+    UNSUPPORTED.iter().try_for_each(|(name, why, asks_nothing)| fields.refuse(name, why, asks_nothing))?;
+    fields.finish()?;
+    let chunks = if include_usage { Chunks::WithUsage } else { Chunks::Plain };
+    let model = named.unwrap_or_else(|| model.to_owned());
+    let reply = ChatReply::new(model, chunks, task.answers.get(), task.logprobs.is_some());
+    Ok(Asked { task, reply, stream })
 }
 
 /// The JSON in a body. Errors say where it is not any.
-fn json(body: &[u8]) -> Result<Value, Refusal> {
+pub(super) fn json_of(body: &[u8]) -> Result<Value, Refusal> {
     let wrong = |message: String| Refusal::new(Kind::Invalid, message);
     let text = std::str::from_utf8(body).map_err(|error| {
         wrong(format!("the body is not UTF-8 at byte {}; send JSON encoded as UTF-8", error.valid_up_to()))
@@ -113,12 +156,11 @@ fn json(body: &[u8]) -> Result<Value, Refusal> {
 
 fn streaming(fields: &mut Fields) -> Result<(bool, bool), Refusal> {
     let stream = fields.bool("stream")?.unwrap_or(false);
-    let Some(options) = fields.take("stream_options") else { return Ok((stream, false)) };
-    let mut options = Fields::of("stream_options", options)?;
+    let Some(mut options) = fields.object("stream_options")? else { return Ok((stream, false)) };
     let include_usage = options.bool("include_usage")?.unwrap_or(false);
     let unpadded = |value: &Value| (*value == false).then_some(());
     options.read("include_obfuscation", "false, because streams are not padded here", unpadded)?;
-    options.finish("known is include_usage")?;
+    options.finish()?;
     if !stream {
         let problem = "only a stream has these; send \"stream\": true as well, or leave them out";
         return Err(Refusal::field("stream_options", problem));
@@ -128,7 +170,7 @@ fn streaming(fields: &mut Fields) -> Result<(bool, bool), Refusal> {
 
 /// The newer name wins where both are given.
 fn max_tokens(fields: &mut Fields) -> Result<Option<usize>, Refusal> {
-    let mut read = |name| {
+    let mut read = |name: &'static str| {
         let count = |value: &Value| value.as_u64().filter(|&count| count > 0);
         fields.read(name, "a whole number of at least 1", count)
     };

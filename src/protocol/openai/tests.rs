@@ -2,18 +2,37 @@
 
 use serde_json::{Value, json};
 
-use super::{chat::Request, error, models};
+use super::{ChatCompletions, chat::ChatReply, error, models};
 use crate::{
-    chat::{Event, Field, Finished, Message, Part, Phase, Reason, Role, Sampling},
-    protocol::{Kind, Refusal, Reply, Usage, Whole},
+    chat::{self, Event, Field, Finished, Message, Part, Phase, Reason, Role, Sampling},
+    protocol::{Asked, Completion, Fate, Fold, Kind, Notes, Refusal, Reply, Usage, Wire},
 };
 
 /// A request for "hi" with these fields set as well.
-fn with(fields: Value) -> Result<Request, Refusal> {
+fn with(fields: Value) -> Result<Asked<chat::Request, ChatReply>, Refusal> {
+    read(fields, &Notes::new(false))
+}
+
+fn read(fields: Value, notes: &Notes) -> Result<Asked<chat::Request, ChatReply>, Refusal> {
     let mut body = json!({"model": "m", "messages": [{"role": "user", "content": "hi"}]});
     let (Value::Object(body_fields), Value::Object(fields)) = (&mut body, fields) else { panic!("objects") };
     body_fields.extend(fields);
-    Request::from_wire(body.to_string().as_bytes())
+    ChatCompletions::from_wire(body.to_string().as_bytes(), "own", notes)
+}
+
+/// What a request has in vain.
+fn ignored(fields: Value) -> Vec<String> {
+    let notes = Notes::new(false);
+    read(fields.clone(), &notes).unwrap_or_else(|refusal| panic!("{fields}: {refusal:?}"));
+    notes.ignored().into_iter().map(|ignored| ignored.path).collect()
+}
+
+/// A field that nobody knows is reported; where the server is strict, it is refused by its name and those there are.
+fn check_unknown(fields: Value, field: &str, known: &str) {
+    assert_eq!(ignored(fields.clone()), [field], "{fields}");
+    let refusal = read(fields.clone(), &Notes::new(true)).expect_err(&fields.to_string());
+    assert_eq!((refusal.kind, refusal.field.as_deref()), (Kind::Invalid, Some(field)), "{fields} {refusal:?}");
+    assert!(refusal.message.contains("not known here") && refusal.message.contains(known), "{refusal:?}");
 }
 
 fn check(fields: Value, field: &str, piece: &str) {
@@ -73,7 +92,7 @@ fn refused_settings() {
         ("stop[0]", json!([null]), "expected a string, got null"),
         ("chat_template_kwargs", json!("x"), "object"),
     ]);
-    check(json!({"stream": true, "stream_options": {"x": 1}}), "stream_options.x", "include_usage");
+    check_unknown(json!({"stream": true, "stream_options": {"x": 1}}), "stream_options.x", "include_usage");
     check(json!({"stream": true, "stream_options": []}), "stream_options", "an object");
     check(json!({"stream": true, "stream_options": {"include_usage": 1}}), "stream_options.include_usage", "got 1");
     check(json!({"max_tokens": 0, "max_completion_tokens": 5}), "max_tokens", "at least 1");
@@ -82,15 +101,76 @@ fn refused_settings() {
 }
 
 #[test]
-fn what_would_do_nothing_is_refused() {
+fn what_cannot_be_honoured_is_refused() {
     check_all(&[
         ("user", json!(1), "a string"),
         ("metadata", json!("x"), "an object"),
         ("store", json!(true), "nothing is stored"),
         ("modalities", json!(["text", "audio"]), "text only"),
-        ("audio", json!({"voice": "x"}), "not known here"),
-        ("max_token", json!(7), "max_tokens"),
+        ("audio", json!({"voice": "x"}), "text only"),
+        ("function_call", json!("auto"), "tool_choice"),
+        ("min_tokens", json!(3), "got 3"),
+        ("mirostat", json!(2), "not there"),
+        ("verbosity", json!(["low"]), "a string"),
     ]);
+}
+
+#[test]
+fn what_nobody_knows_is_reported() {
+    check_unknown(json!({"max_token": 7}), "max_token", "known are model, messages, stream, stream_options, tools");
+    check_unknown(json!({"é, \n": {"a": [null, 1e300]}}), "é, \n", "max_tokens");
+    check_unknown(json!({"messages": [{"role": "user", "content": "x", "weight": 1}]}), "messages[0].weight", "name");
+    let part = json!({"type": "text", "text": "x", "y": "z"});
+    check_unknown(
+        json!({"messages": [{"role": "user", "content": [part]}]}),
+        "messages[0].content[0].y",
+        "known are type, text",
+    );
+    let call = json!({"function": {"name": "f", "arguments": "{}", "y": true}});
+    check_unknown(
+        json!({"messages": [{"role": "assistant", "tool_calls": [call]}]}),
+        "messages[0].tool_calls[0].function.y",
+        "known are name and arguments",
+    );
+    let tool = json!({"type": "function", "function": {"name": "f", "parameters": {"x-own": 1}, "returns": {}}});
+    check_unknown(json!({"tools": [tool]}), "tools[0].function.returns", "known are name, description, strict");
+    check_unknown(json!({"response_format": {"type": "text", "y": 1}}), "response_format.y", "known is type");
+}
+
+#[test]
+fn what_does_nothing_is_reported() {
+    let fields = json!({
+        "user": "u", "safety_identifier": "s", "metadata": {}, "service_tier": "auto", "prompt_cache_key": "k",
+        "verbosity": "low", "prediction": {"type": "content", "content": "x"}, "keep_alive": "5m",
+        "reasoning": {"exclude": true},
+        "messages": [{"role": "user", "content": [{"type": "text", "text": "x", "cache_control": {"type": "x"}}]}],
+    });
+    let names = [
+        "messages[0].content[0].cache_control",
+        "reasoning.exclude",
+        "user",
+        "safety_identifier",
+        "metadata",
+        "service_tier",
+        "prompt_cache_key",
+        "verbosity",
+        "prediction",
+        "keep_alive",
+    ];
+    assert_eq!(ignored(fields.clone()), names);
+    assert!(read(fields, &Notes::new(true)).is_ok(), "what is known is no error, strict or not");
+    assert_eq!(ignored(json!({"store": false, "modalities": ["text"], "mirostat": 0, "n": 1})), [""; 0]);
+}
+
+#[test]
+fn the_fields_that_there_are() {
+    let known = ChatCompletions::known_fields();
+    let fate = |path: &str| known.iter().find(|known| known.path == path).map(|known| known.fate);
+    for path in ["messages[].content[].image_url.url", "tools[].function.strict", "temperature", "guided_json", "n"] {
+        assert_eq!(fate(path), Some(Fate::Honoured), "{path}");
+    }
+    assert!(matches!(fate("user"), Some(Fate::Ignored(_))) && matches!(fate("audio"), Some(Fate::Refused(_))));
+    assert_eq!(fate("weight"), None);
 }
 
 #[test]
@@ -105,11 +185,6 @@ fn refused_messages() {
         (json!({"role": "user", "content": ["x"]}), "messages[1].content[0]", "an object"),
         (json!({"role": "user", "content": [{"text": "x"}]}), "messages[1].content[0].type", "missing"),
         (json!({"role": "user", "content": [{"type": "text"}]}), "messages[1].content[0].text", "missing"),
-        (
-            json!({"role": "user", "content": [{"type": "text", "text": "x", "cache_control": {}}]}),
-            "messages[1].content[0].cache_control",
-            "not known",
-        ),
         (
             json!({"role": "user", "content": [{"type": "text", "text": "x"}, {"type": "image_url", "image_url": {}}]}),
             "messages[1].content[1].image_url.url",
@@ -144,7 +219,6 @@ fn refused_messages() {
             "only a message of role tool",
         ),
         (json!({"role": "user", "content": "x", "reasoning_content": "hm"}), "messages[1].reasoning_content", "thinks"),
-        (json!({"role": "user", "content": "x", "weight": 1}), "messages[1].weight", "not known"),
     ] {
         let first = json!({"role": "user", "content": "hi"});
         let refusal = with(json!({"messages": [first, message]})).expect_err(&message.to_string());
@@ -168,7 +242,7 @@ fn bodies_that_are_no_request() {
         (b"null", "expected an object, got null"),
         (deep.as_bytes(), "recursion limit"),
     ] {
-        let refusal = Request::from_wire(body).expect_err(piece);
+        let refusal = ChatCompletions::from_wire(body, "m", &Notes::new(false)).expect_err(piece);
         assert_eq!((refusal.kind, refusal.field), (Kind::Invalid, None));
         assert!(refusal.message.contains(piece), "{}", refusal.message);
     }
@@ -192,7 +266,7 @@ fn a_request_in_full() {
     .expect("a request");
     let message = |role, content: &str| Message::new(role, content);
     assert_eq!(
-        request.chat.messages,
+        request.task.messages,
         [
             Message { name: Some("n".to_owned()), ..message(Role::System, "s") },
             message(Role::Developer, "a").with(Part::Text("b".to_owned())),
@@ -212,15 +286,16 @@ fn a_request_in_full() {
         logit_bias: vec![(7, -100.0), (3, 0.5)],
         seed: Some(u64::MAX),
     };
-    assert_eq!(request.chat.sampling, expected);
-    assert_eq!((request.chat.max_tokens, request.chat.stop.as_slice()), (Some(6), &["a".into(), "b".into()][..]));
-    assert!(request.chat.ignore_eos);
-    assert_eq!(Value::from(request.chat.template_variables), json!({"thinking": null, "depth": 3}));
-    assert_eq!((request.model.as_deref(), request.stream, request.include_usage), (Some("m"), true, true));
+    assert_eq!(request.task.sampling, expected);
+    assert_eq!((request.task.max_tokens, request.task.stop.as_slice()), (Some(6), &["a".into(), "b".into()][..]));
+    assert!(request.task.ignore_eos);
+    assert_eq!(Value::from(request.task.template_variables), json!({"thinking": null, "depth": 3}));
+    assert!(request.stream);
 }
 
 #[test]
 fn bookkeeping_and_nulls_change_nothing() {
+    let with = |fields: Value| with(fields).map(|asked| asked.task);
     let plain = with(json!({})).expect("a request");
     let harmless = json!({
         "user": "u", "metadata": {"a": "b"}, "store": false, "service_tier": "auto", "safety_identifier": "s",
@@ -234,12 +309,22 @@ fn bookkeeping_and_nulls_change_nothing() {
     )
     .expect("JSON");
     assert_eq!(with(nulls).expect("nulls"), plain);
-    assert_eq!(with(json!({"model": ""})).expect("no name"), with(json!({"model": null})).expect("no name"));
+    let names = |model: Value| {
+        ChatCompletions::from_wire(
+            json!({"model": model, "messages": [{"role": "user", "content": "hi"}]}).to_string().as_bytes(),
+            "own",
+            &Notes::new(false),
+        )
+    };
+    for (model, expected) in [(json!(""), "own"), (json!(null), "own"), (json!("x"), "x")] {
+        let body = names(model).expect("a request").reply.body(Vec::new()).expect("a body");
+        assert!(body.contains(&format!("\"model\":\"{expected}\"")), "{body}");
+    }
 }
 
 /// The events of an answer to "hi" and the frames that they become, without the `data: `.
 fn frames(fields: Value, reason: Reason) -> Vec<String> {
-    let mut reply = with(fields).expect("a request").reply("m");
+    let mut reply = with(fields).expect("a request").reply;
     let frames: String = events(reason).into_iter().map(|event| reply.frames(0, event)).collect();
     let frames: Vec<String> = frames.split_terminator("\n\n").map(str::to_owned).collect();
     frames.iter().map(|frame| frame.strip_prefix("data: ").expect("data").to_owned()).collect()
@@ -313,11 +398,11 @@ fn a_stream_that_fails() {
 #[test]
 fn a_whole_answer() {
     let fold = |reason| {
-        let mut whole = Whole::default();
+        let mut whole = Completion::default();
         events(reason).into_iter().for_each(|event| whole.add(event));
         whole
     };
-    let reply = || with(json!({})).expect("a request").reply("m");
+    let reply = || with(json!({})).expect("a request").reply;
     assert_eq!(fold(Reason::Stop).usage, Usage { prompt: 5, cached: 4, completion: 3, reasoning: 0 });
     let mut body: Value = serde_json::from_str(&reply().body(vec![fold(Reason::Stop)]).expect("a body")).expect("JSON");
     let (id, other) = (body["id"].take(), reply().body(vec![fold(Reason::Stop)]).expect("a body"));
@@ -338,27 +423,27 @@ fn a_whole_answer() {
     let kind = |whole| reply().body(vec![whole]).map_err(|refusal| refusal.kind);
     assert_eq!(kind(fold(Reason::Failed("x".to_owned()))), Err(Kind::Internal));
     assert_eq!(kind(fold(Reason::Closing)), Err(Kind::Closing));
-    assert_eq!(kind(Whole::default()), Err(Kind::Internal));
+    assert_eq!(kind(Completion::default()), Err(Kind::Internal));
 }
 
 #[test]
 fn errors_and_models() {
     let check = |refusal: Refusal, r#type: &str, param: Value, code: Value| {
-        let body: Value = serde_json::from_str(&error::to_wire(&refusal)).expect("JSON");
+        let body: Value = serde_json::from_str(&error::refused(&refusal).body).expect("JSON");
         let expected = json!({"message": refusal.message, "type": r#type, "param": param, "code": code});
         assert_eq!(body, json!({"error": expected}));
     };
-    let of_chat =
-        |field, message: &str| error::of_chat(&crate::chat::Error::Request { field, message: message.into() });
+    let refusal = |error: chat::Error| Refusal::of_chat(&error, ChatCompletions::field_name);
+    let of_chat = |field, message: &str| refusal(chat::Error::Request { field, message: message.into() });
     check(Refusal::field("top_p", "no"), "invalid_request_error", json!("top_p"), json!(null));
     check(of_chat(Field::TemplateVariables, "no"), "invalid_request_error", json!("chat_template_kwargs"), json!(null));
-    let busy = error::of_chat(&crate::chat::Error::Busy { waiting: 3, limit: 3 });
+    let busy = refusal(chat::Error::Busy { waiting: 3, limit: 3, retry_after: 7 });
     check(busy, "rate_limit_error", json!(null), json!("rate_limit_exceeded"));
     check(Refusal::closing(), "server_error", json!(null), json!("server_closing"));
-    let internal = error::of_chat(&crate::chat::Error::Internal("x".into()));
+    let internal = refusal(chat::Error::Internal("x".into()));
     check(internal, "server_error", json!(null), json!(null));
 
-    let model = models::Model { id: "a/b", created: 7, context: 64 };
+    let model = models::ListedModel { id: "a/b", created: 7, context: Some(64) };
     let wire = json!({"id": "a/b", "object": "model", "created": 7, "owned_by": "mettle", "max_model_len": 64});
     assert_eq!(models::to_wire(model), wire.to_string());
     assert_eq!(models::list_to_wire(&[model]), json!({"object": "list", "data": [wire]}).to_string());

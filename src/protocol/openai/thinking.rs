@@ -2,8 +2,10 @@
 
 use serde_json::Value;
 
-use super::fields::{Fields, expected};
-use crate::{chat::Thinking, protocol::Refusal};
+use crate::{
+    chat::Thinking,
+    protocol::{Fields, Refusal, expected},
+};
 
 const EFFORTS: &[&str] = &["none", "minimal", "low", "medium", "high", "xhigh", "max"];
 const EFFORT: &str = "none, minimal, low, medium, high, xhigh or max";
@@ -16,28 +18,29 @@ pub(super) fn from_wire(fields: &mut Fields) -> Result<Thinking, Refusal> {
         effort: fields.read("reasoning_effort", EFFORT, effort)?,
         budget: fields.read("thinking_budget", BUDGET, count)?,
     };
-    if let Some(value) = fields.take("reasoning") {
-        let mut reasoning = Fields::of("reasoning", value)?;
+    if let Some(mut reasoning) = fields.object("reasoning")? {
         thinking.effort = reasoning.read("effort", EFFORT, effort)?.or(thinking.effort);
         thinking.budget = reasoning.read("max_tokens", BUDGET, count)?.or(thinking.budget);
         thinking.enabled = reasoning.bool("enabled")?.or(thinking.enabled);
-        reasoning.finish("known are effort, max_tokens and enabled")?;
+        reasoning.ignore("exclude", "the reasoning stands in a field of its own, which clients may leave alone");
+        reasoning.ignore("summary", "reasoning is given as it is");
+        reasoning.finish()?;
     }
     match fields.take("thinking") {
         None => {}
         Some(Value::Bool(enabled)) => thinking.enabled = Some(enabled),
         Some(value @ Value::Object(_)) => {
-            let mut wish = Fields::of("thinking", value)?;
+            let mut settings = Fields::of("thinking", value, fields.notes())?;
             let enabled =
-                wish.read("type", "\"enabled\", \"disabled\" or \"auto\"", |kind| match kind.as_str()? {
+                settings.read("type", "\"enabled\", \"disabled\" or \"auto\"", |kind| match kind.as_str()? {
                     "enabled" => Some(Some(true)),
                     "disabled" => Some(Some(false)),
                     "auto" | "adaptive" => Some(None),
                     _ => None,
                 })?;
             thinking.enabled = enabled.flatten().or(thinking.enabled);
-            thinking.budget = wish.read("budget_tokens", BUDGET, count)?.or(thinking.budget);
-            wish.finish("known are type and budget_tokens")?;
+            thinking.budget = settings.read("budget_tokens", BUDGET, count)?.or(thinking.budget);
+            settings.finish()?;
         }
         Some(other) => return Err(expected("thinking", "true, false or an object", &other)),
     }

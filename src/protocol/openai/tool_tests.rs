@@ -4,20 +4,20 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::chat::Request;
+use super::{ChatCompletions, chat::ChatReply};
 use crate::{
     chat::{
-        Dry, Event, Finished, Format, Logprob, ParallelCalls, Phase, Reason, Thinking, TokenLogprob, ToolChoice,
+        self, Dry, Event, Finished, Format, Logprob, ParallelCalls, Phase, Reason, Thinking, TokenLogprob, ToolChoice,
         ToolEvent, ToolField,
     },
-    protocol::{Refusal, Reply, Whole},
+    protocol::{Asked, Completion, Fold, Notes, Refusal, Reply, Wire},
 };
 
-fn with(fields: Value) -> Result<Request, Refusal> {
+fn with(fields: Value) -> Result<Asked<chat::Request, ChatReply>, Refusal> {
     let mut body = json!({"model": "m", "messages": [{"role": "user", "content": "hi"}]});
     let (Value::Object(body_fields), Value::Object(fields)) = (&mut body, fields) else { panic!("objects") };
     body_fields.extend(fields);
-    Request::from_wire(body.to_string().as_bytes())
+    ChatCompletions::from_wire(body.to_string().as_bytes(), "own", &Notes::new(false))
 }
 
 fn refused(fields: Value, field: &str, piece: &str) {
@@ -36,7 +36,7 @@ fn tools() {
         {"type": "function", "function": {"description": "d", "name": "f", "parameters": {"type": "object"}, "strict": true}},
         {"type": "function", "function": {"name": "g", "description": null}},
     ], "parallel_tool_calls": false, "tool_choice": "required"}));
-    let chat = request.expect("tools").chat;
+    let chat = request.expect("tools").task;
     assert_eq!((chat.tool_use, chat.parallel_calls), (ToolChoice::Required, ParallelCalls::Forbidden));
     let (f, g) = (&chat.tools[0], &chat.tools[1]);
     let fields = [ToolField::Description, ToolField::Name, ToolField::Parameters, ToolField::Strict];
@@ -56,7 +56,6 @@ fn tools() {
             "tools[0].function.parameters",
             "JSON Schema",
         ),
-        (json!([{"type": "function", "function": {"name": "f", "x": 1}}]), "tools[0].function.x", "not known"),
         (json!([tool("f"), tool("f")]), "tools[1].function.name", "another tool"),
     ] {
         refused(json!({"tools": tools}), field, piece);
@@ -66,7 +65,7 @@ fn tools() {
 #[test]
 fn tool_choices() {
     let choose = |choice: Value| with(json!({"tools": [tool("f"), tool("g")], "tool_choice": choice}));
-    let chosen = |choice: Value| choose(choice).expect("a choice").chat;
+    let chosen = |choice: Value| choose(choice).expect("a choice").task;
     assert_eq!(chosen(json!("none")).tool_use, ToolChoice::None);
     assert!(chosen(json!("none")).callable().is_empty());
     assert_eq!(chosen(json!({"type": "function", "function": {"name": "g"}})).tool_use, ToolChoice::Named("g".into()));
@@ -90,7 +89,7 @@ fn tool_choices() {
 #[test]
 fn formats() {
     let schema = json!({"type": "object", "properties": {"a": {"type": "integer"}}});
-    let format = |fields: Value| with(fields).expect("a format").chat.format;
+    let format = |fields: Value| with(fields).expect("a format").task.format;
     let held = Format::JsonSchema(schema.clone());
     for fields in [
         json!({"response_format": {"type": "json_schema", "json_schema": {"name": "n", "strict": true, "schema": schema}}}),
@@ -121,7 +120,6 @@ fn formats() {
             "JSON Schema",
         ),
         (json!({"response_format": {"type": "regex", "regex": ""}}), "response_format.regex", "not empty"),
-        (json!({"response_format": {"type": "text", "x": 1}}), "response_format.x", "not known"),
         (json!({"guided_choice": []}), "guided_choice", "at least one"),
         (json!({"guided_json": "{"}), "guided_json", "no JSON"),
         (json!({"structured_outputs": {}}), "structured_outputs", "asks for nothing"),
@@ -133,7 +131,7 @@ fn formats() {
 
 #[test]
 fn thinking() {
-    let thinking = |fields: Value| with(fields).expect("wishes").chat.thinking;
+    let thinking = |fields: Value| with(fields).expect("settings").task.thinking;
     let of = |enabled, effort: Option<&str>, budget| Thinking { enabled, effort: effort.map(str::to_owned), budget };
     assert_eq!(thinking(json!({})), of(None, None, None));
     assert_eq!(thinking(json!({"enable_thinking": true, "thinking_budget": 50})), of(Some(true), None, Some(50)));
@@ -149,7 +147,7 @@ fn thinking() {
 
 #[test]
 fn several_answers_and_their_probabilities() {
-    let chat = with(json!({"n": 3, "logprobs": true, "top_logprobs": 2})).expect("a request").chat;
+    let chat = with(json!({"n": 3, "logprobs": true, "top_logprobs": 2})).expect("a request").task;
     assert_eq!((chat.answers.get(), chat.logprobs), (3, Some(2)));
     refused(json!({"n": 0}), "n", "from 1 to 16");
     refused(json!({"top_logprobs": 2}), "top_logprobs", "\"logprobs\": true");
@@ -162,14 +160,14 @@ fn several_answers_and_their_probabilities() {
     assert!(
         with(json!({"add_generation_prompt": false, "continue_final_message": true}))
             .expect("both")
-            .chat
+            .task
             .continue_final
     );
 }
 
 #[test]
 fn dry() {
-    let chat = with(json!({"dry_multiplier": 0.8, "dry_penalty_last_n": -1})).expect("dry").chat;
+    let chat = with(json!({"dry_multiplier": 0.8, "dry_penalty_last_n": -1})).expect("dry").task;
     let expected = Dry { multiplier: 0.8, base: 1.75, allowed_length: 2, range: None, breakers: Arc::default() };
     assert_eq!(chat.sampling.dry, Some(expected));
     assert_eq!(chat.dry_breakers, ["\n", ":", "\"", "*"]);
@@ -205,8 +203,8 @@ fn events() -> Vec<Event> {
 #[test]
 fn streamed_or_not() {
     let asked = || with(json!({"stream": true, "logprobs": true, "n": 2, "stream_options": {"include_usage": true}}));
-    let mut stream = asked().expect("a request").reply("m");
-    let mut wholes = vec![Whole::default(), Whole::default()];
+    let mut stream = asked().expect("a request").reply;
+    let mut wholes = vec![Completion::default(), Completion::default()];
     let mut frames = String::new();
     for event in events() {
         for (answer, whole) in wholes.iter_mut().enumerate() {
@@ -215,7 +213,7 @@ fn streamed_or_not() {
         }
     }
     let body: Value =
-        serde_json::from_str(&asked().expect("a request").reply("m").body(wholes).expect("a body")).expect("JSON");
+        serde_json::from_str(&asked().expect("a request").reply.body(wholes).expect("a body")).expect("JSON");
     let frames: Vec<&str> =
         frames.split_terminator("\n\n").map(|frame| frame.strip_prefix("data: ").expect("data")).collect();
     assert_eq!(frames.iter().filter(|frame| **frame == "[DONE]").count(), 1);
@@ -275,9 +273,9 @@ fn a_cut_is_told() {
     let whole = |reason: Reason, rejected: &[&str]| {
         let rejected = rejected.iter().map(|name| (*name).to_owned()).collect();
         let finished = Finished { reason, completion_tokens: 1, reasoning_tokens: 0, rejected };
-        let mut whole = Whole::default();
+        let mut whole = Completion::default();
         whole.add(Event::Finished(finished));
-        let body = with(json!({})).expect("a request").reply("m").body(vec![whole]).expect("a body");
+        let body = with(json!({})).expect("a request").reply.body(vec![whole]).expect("a body");
         let body: Value = serde_json::from_str(&body).expect("JSON");
         (body["choices"][0]["finish_reason"].clone(), body["choices"][0]["finish_details"].clone())
     };

@@ -4,10 +4,9 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use super::fields::{Fields, expected};
 use crate::{
     chat::{ParallelCalls, Tool, ToolChoice, ToolField},
-    protocol::Refusal,
+    protocol::{Fields, Notes, Refusal, expected},
 };
 
 /// Tools of a request, and characters of a tool's name.
@@ -18,8 +17,9 @@ const CHOICES: &str = "\"none\", \"auto\", \"required\" or {\"type\": \"function
 
 /// `tools`, `tool_choice` and `parallel_tool_calls`.
 pub(super) fn from_wire(fields: &mut Fields) -> Result<(Vec<Tool>, ToolChoice, ParallelCalls), Refusal> {
-    let tools = fields.take("tools").map_or(Ok(Vec::new()), list)?;
-    let (tools, choice) = choose(fields.take("tool_choice"), tools)?;
+    let tools = fields.take("tools").map_or(Ok(Vec::new()), |tools| list(tools, fields.notes()))?;
+    let choice = fields.take("tool_choice");
+    let (tools, choice) = choose(choice, tools, fields.notes())?;
     let parallel = match fields.bool("parallel_tool_calls")? {
         Some(false) => ParallelCalls::Forbidden,
         Some(true) | None => ParallelCalls::Allowed,
@@ -31,7 +31,7 @@ pub(super) fn from_wire(fields: &mut Fields) -> Result<(Vec<Tool>, ToolChoice, P
 ///
 /// # Errors
 /// [`Kind::Invalid`](crate::protocol::Kind::Invalid), with the path from `tools` on.
-pub fn list(value: Value) -> Result<Vec<Tool>, Refusal> {
+pub fn list(value: Value, notes: &Notes) -> Result<Vec<Tool>, Refusal> {
     let tools = match value {
         Value::Array(tools) if tools.len() <= TOOLS => tools,
         Value::Array(tools) => {
@@ -41,7 +41,7 @@ pub fn list(value: Value) -> Result<Vec<Tool>, Refusal> {
     };
     let numbered = tools.into_iter().enumerate();
     let tools: Vec<Tool> =
-        numbered.map(|(index, tool)| one(&format!("tools[{index}]"), tool)).collect::<Result<_, _>>()?;
+        numbered.map(|(index, tool)| one(&format!("tools[{index}]"), tool, notes)).collect::<Result<_, _>>()?;
     let mut names = BTreeSet::new();
     for (index, tool) in tools.iter().enumerate() {
         if !names.insert(tool.name.as_str()) {
@@ -52,8 +52,8 @@ pub fn list(value: Value) -> Result<Vec<Tool>, Refusal> {
     Ok(tools)
 }
 
-fn one(path: &str, value: Value) -> Result<Tool, Refusal> {
-    let mut fields = Fields::of(path, value)?;
+fn one(path: &str, value: Value, notes: &Notes) -> Result<Tool, Refusal> {
+    let mut fields = Fields::of(path, value, notes)?;
     match fields.string("type")?.as_deref() {
         Some("function") => {}
         Some(other) => {
@@ -62,11 +62,11 @@ fn one(path: &str, value: Value) -> Result<Tool, Refusal> {
         }
         None => return Err(Refusal::field(fields.path("type"), "missing; send \"function\"")),
     }
-    let function = fields.take("function");
-    let path = fields.path("function");
-    let function = function.ok_or_else(|| Refusal::field(&path, "missing; expected an object with the tool's name"))?;
-    fields.finish("a tool has type and function")?;
-    let mut function = Fields::of(&path, function)?;
+    let function = fields.object("function")?;
+    let missing = || Refusal::field(fields.path("function"), "missing; expected an object with the tool's name");
+    let mut function = function.ok_or_else(missing)?;
+    fields.ignore("cache_control", "every prompt's beginning is remembered as it is");
+    fields.finish()?;
     let given = function.names().filter_map(tool_field).collect();
     let name = function.string("name")?.filter(|name| is_name(name));
     let what = format!("a name of 1 to {NAME} letters, digits and the signs _ - . : /");
@@ -75,7 +75,7 @@ fn one(path: &str, value: Value) -> Result<Tool, Refusal> {
     let strict = function.bool("strict")?.unwrap_or(false);
     let is_schema = |value: &Value| value.is_object().then(|| value.clone());
     let parameters = function.read("parameters", "an object, which is a JSON Schema", is_schema)?;
-    function.finish("a function has name, description, parameters and strict")?;
+    function.finish()?;
     Ok(Tool { name, description, parameters: parameters.unwrap_or_else(|| json!({})), strict, given })
 }
 
@@ -95,7 +95,7 @@ fn is_name(name: &str) -> bool {
 }
 
 /// The choice, and the tools that it leaves.
-fn choose(choice: Option<Value>, tools: Vec<Tool>) -> Result<(Vec<Tool>, ToolChoice), Refusal> {
+fn choose(choice: Option<Value>, tools: Vec<Tool>, notes: &Notes) -> Result<(Vec<Tool>, ToolChoice), Refusal> {
     let (tools, choice) = match choice {
         None => (tools, ToolChoice::Auto),
         Some(Value::String(word)) => {
@@ -108,11 +108,11 @@ fn choose(choice: Option<Value>, tools: Vec<Tool>) -> Result<(Vec<Tool>, ToolCho
             (tools, choice)
         }
         Some(value @ Value::Object(_)) => {
-            let mut fields = Fields::of("tool_choice", value)?;
+            let mut fields = Fields::of("tool_choice", value, notes)?;
             match fields.string("type")?.as_deref() {
                 Some("function") => {
                     let name = named(&mut fields, &tools)?;
-                    fields.finish("a choice of a function has type and function")?;
+                    fields.finish()?;
                     (tools, ToolChoice::Named(name))
                 }
                 Some("allowed_tools") => allowed(fields, tools)?,
@@ -129,26 +129,25 @@ fn choose(choice: Option<Value>, tools: Vec<Tool>) -> Result<(Vec<Tool>, ToolCho
 
 /// `"function": {"name": …}`, one of the request's tools.
 fn named(fields: &mut Fields, tools: &[Tool]) -> Result<String, Refusal> {
-    let path = fields.path("function");
-    let function = fields.take("function").ok_or_else(|| Refusal::field(&path, "missing; expected {\"name\": …}"))?;
-    let mut function = Fields::of(&path, function)?;
+    let function = fields.object("function")?;
+    let mut function =
+        function.ok_or_else(|| Refusal::field(fields.path("function"), "missing; expected {\"name\": …}"))?;
     let name = function.string("name")?.ok_or_else(|| Refusal::field(function.path("name"), "missing"))?;
     if !tools.iter().any(|tool| tool.name == name) {
         let names: Vec<&str> = tools.iter().map(|tool| tool.name.as_str()).collect();
         let problem = format!("there is no tool {name:?} in tools; there are: {}", names.join(", "));
         return Err(Refusal::field(function.path("name"), problem));
     }
-    function.finish("a function is chosen by its name alone")?;
+    function.finish()?;
     Ok(name)
 }
 
 /// `{"type": "allowed_tools", "allowed_tools": {"mode": "auto", "tools": […]}}`
 fn allowed(mut fields: Fields, tools: Vec<Tool>) -> Result<(Vec<Tool>, ToolChoice), Refusal> {
-    let path = fields.path("allowed_tools");
-    let inner =
-        fields.take("allowed_tools").ok_or_else(|| Refusal::field(&path, "missing; expected mode and tools"))?;
-    fields.finish("such a choice has type and allowed_tools")?;
-    let mut inner = Fields::of(&path, inner)?;
+    let inner = fields.object("allowed_tools")?;
+    let mut inner =
+        inner.ok_or_else(|| Refusal::field(fields.path("allowed_tools"), "missing; expected mode and tools"))?;
+    fields.finish()?;
     let choice = inner.read("mode", "\"auto\" or \"required\"", |mode| match mode.as_str()? {
         "auto" => Some(ToolChoice::Auto),
         "required" => Some(ToolChoice::Required),
@@ -159,13 +158,14 @@ fn allowed(mut fields: Fields, tools: Vec<Tool>) -> Result<(Vec<Tool>, ToolChoic
         list.as_array().filter(|list| !list.is_empty()).cloned()
     })?;
     let list = list.ok_or_else(|| Refusal::field(&path, "missing; expected a list of the allowed tools"))?;
-    inner.finish("allowed tools have mode and tools")?;
+    let notes = inner.notes().clone();
+    inner.finish()?;
     let mut names = BTreeSet::new();
     for (index, value) in list.into_iter().enumerate() {
-        let mut entry = Fields::of(&format!("{path}[{index}]"), value)?;
+        let mut entry = Fields::of(&format!("{path}[{index}]"), value, &notes)?;
         entry.read("type", "\"function\"", |kind| (kind == "function").then_some(()))?;
         names.insert(named(&mut entry, &tools)?);
-        entry.finish("an allowed tool has type and function")?;
+        entry.finish()?;
     }
     let tools = tools.into_iter().filter(|tool| names.contains(&tool.name)).collect();
     Ok((tools, choice.unwrap_or(ToolChoice::Auto)))

@@ -8,7 +8,7 @@ use crate::{
 };
 
 #[derive(Serialize)]
-pub(super) struct Completion<'a, C> {
+pub(super) struct CompletionWire<'a, C> {
     pub id: &'a str,
     pub object: &'static str,
     pub created: u64,

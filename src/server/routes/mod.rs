@@ -1,6 +1,7 @@
-//! The routes, in one table that both answers requests and tells the lost what there is.
+//! The routes, in one table that both answers requests and says what there is to whoever asks for something else.
 
-mod chat;
+mod answer;
+mod capabilities;
 mod health;
 mod models;
 
@@ -12,34 +13,62 @@ use axum::{
     routing::{MethodRouter, get, post},
 };
 
-use super::{App, error::Refused};
-use crate::protocol::{Kind, Refusal};
+use super::{App, error, task};
+use crate::protocol::{Kind, Known, Refusal, Reply, Wire, openai};
 
 /// Characters of a path that an error shows.
 const SHOWN: usize = 200;
 
-/// A method, a path as people write it, the path as the router writes it, and who answers.
-type Route = (&'static str, &'static str, &'static str, MethodRouter<App>);
+/// One path with one method.
+pub(super) struct Route {
+    method: &'static str,
+    /// As people write it.
+    path: &'static str,
+    /// As the router writes it.
+    pattern: &'static str,
+    handler: MethodRouter<App>,
+    /// The fields of its requests, where it has any.
+    fields: Option<fn() -> Vec<Known>>,
+}
 
-fn table() -> [Route; 4] {
-    [
-        ("GET", "/health", "/health", get(health::show)),
-        ("GET", "/v1/models", "/v1/models", get(models::list)),
+fn table() -> Vec<Route> {
+    vec![
+        plain("/health", "/health", get(health::show)),
+        plain("/v1/capabilities", "/v1/capabilities", get(capabilities::show)),
+        plain("/v1/models", "/v1/models", get(models::list)),
         // A name may have slashes.
-        ("GET", "/v1/models/{id}", "/v1/models/{*id}", get(models::show)),
-        ("POST", "/v1/chat/completions", "/v1/chat/completions", post(chat::create)),
+        plain("/v1/models/{id}", "/v1/models/{*id}", get(models::show)),
+        wire::<openai::ChatCompletions>("/v1/chat/completions"),
+        wire::<openai::EmbeddingsEndpoint>("/v1/embeddings"),
     ]
 }
 
+fn plain(path: &'static str, pattern: &'static str, handler: MethodRouter<App>) -> Route {
+    Route { method: "GET", path, pattern, handler, fields: None }
+}
+
+/// An endpoint that asks a model for something.
+pub(super) fn wire<W>(path: &'static str) -> Route
+where
+    W: Wire<Task: task::Task>,
+    <W::Task as task::Task>::Events: task::Events<Event = <W::Reply as Reply>::Event>,
+{
+    Route { method: "POST", path, pattern: path, handler: post(answer::answer::<W>), fields: Some(W::known_fields) }
+}
+
 pub(super) fn router(app: App) -> Router {
-    let router = table().into_iter().fold(Router::new(), |router, (_, _, path, route)| router.route(path, route));
+    router_of(table(), app)
+}
+
+pub(super) fn router_of(table: Vec<Route>, app: App) -> Router {
+    let router = table.into_iter().fold(Router::new(), |router, route| router.route(route.pattern, route.handler));
     router.fallback(unknown).method_not_allowed_fallback(wrong_method).with_state(app)
 }
 
-async fn unknown(method: Method, uri: Uri) -> Refused {
-    let there: Vec<String> = table().iter().map(|(method, path, ..)| format!("{method} {path}")).collect();
+async fn unknown(method: Method, uri: Uri) -> Response {
+    let there: Vec<String> = table().iter().map(|route| format!("{} {}", route.method, route.path)).collect();
     let message = format!("there is no {method} {} here; there are {}", shown(&uri), there.join(", "));
-    Refusal::new(Kind::UnknownPath, message).into()
+    refused(&Refusal::new(Kind::UnknownPath, message))
 }
 
 /// The router adds which methods there are.
@@ -48,7 +77,12 @@ async fn wrong_method(State(_): State<App>, method: Method, uri: Uri) -> Respons
         return StatusCode::NO_CONTENT.into_response();
     }
     let message = format!("{} does not take {method}; the header Allow says what it takes", shown(&uri));
-    Refused::from(Refusal::new(Kind::Method, message)).into_response()
+    refused(&Refusal::new(Kind::Method, message))
+}
+
+/// A refusal where no endpoint says in whose words.
+fn refused(refusal: &Refusal) -> Response {
+    error::response(openai::error::refused(refusal))
 }
 
 fn shown(uri: &Uri) -> String {

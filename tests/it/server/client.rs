@@ -56,7 +56,11 @@ pub fn get(address: SocketAddr, path: &str) -> Answer {
 }
 
 pub fn post(address: SocketAddr, body: &[u8]) -> Answer {
-    finish(begin(address, "POST", "/v1/chat/completions", body))
+    post_to(address, "/v1/chat/completions", body)
+}
+
+pub fn post_to(address: SocketAddr, path: &str, body: &[u8]) -> Answer {
+    finish(begin(address, "POST", path, body))
 }
 
 /// Reads the answer to its end.

@@ -57,7 +57,6 @@ fn rows() -> Vec<(Value, u16, &'static str, &'static str)> {
         (json!({"reasoning_effort": "high"}), 400, "reasoning_effort", "does not think"),
         (json!({"enable_thinking": true}), 400, "enable_thinking", "does not think"),
         (json!({"thinking_budget": 7}), 400, "thinking_budget", "does not think"),
-        (json!({"temprature": 1}), 400, "temprature", "known are model, messages"),
         (json!({"chat_template_kwargs": 1}), 400, "chat_template_kwargs", "an object"),
         (json!({"chat_template_kwargs": {"messages": []}}), 400, "chat_template_kwargs", "cannot be set"),
         (json!({"chat_template_kwargs": {"no": "not today"}}), 400, "messages", "not today"),
@@ -132,7 +131,12 @@ fn paths_and_methods() {
     for path in ["/", "/v1", "/v1/models/", "/v1/completions", "/chat/completions", "/v1/chat/completions/", "/a?b=c"] {
         let answer = get(server.address, path);
         check(&answer, 404, None, path.split('?').next().unwrap_or(path));
-        check(&answer, 404, None, "GET /health, GET /v1/models, GET /v1/models/{id}, POST /v1/chat/completions");
+        check(
+            &answer,
+            404,
+            None,
+            "GET /health, GET /v1/capabilities, GET /v1/models, GET /v1/models/{id}, POST /v1/chat/completions",
+        );
     }
     assert!(get(server.address, &format!("/{}", "x".repeat(9000))).body.len() < 600);
     check(&get(server.address, "/v1/models/gpt"), 404, Some("model"), "no model \"gpt\"");

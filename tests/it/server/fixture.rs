@@ -34,6 +34,8 @@ pub struct Setup {
     pub script: Script,
     pub limits: Limits,
     pub config: Config,
+    /// Takes further models in.
+    pub more: fn(&mut Pool),
 }
 
 impl Default for Setup {
@@ -42,11 +44,19 @@ impl Default for Setup {
             script: Script { vocabulary: PRINTABLE, context: 4096, ..Script::default() },
             limits: Limits::default(),
             config: Config::default(),
+            more: |_| {},
         }
     }
 }
 
 impl Setup {
+    /// Every answer is this text, of ASCII.
+    pub fn saying(text: &str) -> Setup {
+        let mut setup = Setup::default();
+        setup.script.answer = text.bytes().map(token).chain([END]).collect();
+        setup
+    }
+
     /// Every forward pass takes this long.
     pub fn slow(milliseconds: u64) -> Setup {
         let mut setup = Setup::default();
@@ -64,13 +74,14 @@ pub struct Server {
 
 impl Server {
     pub fn start(setup: Setup) -> Server {
-        let Setup { script, limits, config } = setup;
+        let Setup { script, limits, config, more } = setup;
         let loading = text::load_at_once(&Device::start(), limits, move || Ok::<_, io::Error>(Scripted(script)));
         let engine = loading.wait().expect("it loads");
         let template = Template::new(TEMPLATE.to_owned(), None, None).expect("a template");
         let model = Model::new(ModelParts::new(tokenizer(), Some(template), vec![END]), engine).expect("a model");
         let mut models = Pool::new();
         models.insert(vec!["tiny".to_owned(), "org/tiny-model".to_owned()], model);
+        more(&mut models);
 
         let (stop, stopped) = oneshot::channel();
         let (tell, told) = std::sync::mpsc::channel();
@@ -128,8 +139,16 @@ impl Drop for Server {
     }
 }
 
+/// The token of a byte of ASCII.
+fn token(byte: u8) -> u32 {
+    match byte {
+        b' '..=b'~' => u32::from(byte - b' '),
+        control => PRINTABLE + u32::from(control),
+    }
+}
+
 /// Single bytes: printable ASCII first, then the other bytes, then `<end>`.
-fn tokenizer() -> Tokenizer {
+pub fn tokenizer() -> Tokenizer {
     let printable = |byte: &u8| (b' '..=b'~').contains(byte);
     let (first, rest): (Vec<u8>, Vec<u8>) = (0..=u8::MAX).partition(printable);
     // GPT-2 writes bytes that are no printable characters as the characters from U+0100 on.
