@@ -166,9 +166,10 @@ impl<'a> Weights<'a> {
     /// A vector of `length` floats.
     pub fn numbers(&self, name: &str, length: usize) -> Result<Vec<f32>, Error> {
         let (values, shape) = self.floats(name)?;
-        match shape == [length] {
-            true => Ok(values),
-            false => Err(Error(format!("{}: expected a vector of {length}, found {shape:?}", self.at(name).prefix))),
+        if shape == [length] {
+            Ok(values)
+        } else {
+            Err(Error(format!("{}: expected a vector of {length}, found {shape:?}", self.at(name).prefix)))
         }
     }
 
@@ -284,9 +285,10 @@ impl<'a> Weights<'a> {
             Mode::Affine => [2, 3, 4, 5, 6, 8].contains(&bits) && [32, 64, 128].contains(&group),
             Mode::SmallFloats(format) => (bits, group) == (format.bits(), format.group()),
         };
-        match supported {
-            true => Ok(Quantization { mode, bits, group }),
-            false => Err(unknown(format!("{bits} bits in groups of {group}"))),
+        if supported {
+            Ok(Quantization { mode, bits, group })
+        } else {
+            Err(unknown(format!("{bits} bits in groups of {group}")))
         }
     }
 }

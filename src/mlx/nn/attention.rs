@@ -146,13 +146,12 @@ impl AttentionParts {
         let [q, k, v] = &parts[..] else {
             return Err(Error("queries, keys and values are three; this is a bug".into()));
         };
-        let (q, gate) = match self.gated {
-            true => {
-                let mut halves = q.reshape(&[-1, query, 2 * dim])?.split_at_indices(&[dim], 2)?.into_iter();
-                let mut half = || halves.next().expect("two halves").reshape(&[-1, query * dim]);
-                (half()?, Some(half()?))
-            }
-            false => (q.clone(), None),
+        let (q, gate) = if self.gated {
+            let mut halves = q.reshape(&[-1, query, 2 * dim])?.split_at_indices(&[dim], 2)?.into_iter();
+            let mut half = || halves.next().expect("two halves").reshape(&[-1, query * dim]);
+            (half()?, Some(half()?))
+        } else {
+            (q.clone(), None)
         };
         let (q, k) = match &self.head_norms {
             Some([q_norm, k_norm]) => (q_norm.forward(&q)?, k_norm.forward(k)?),

@@ -14,9 +14,10 @@ pub struct ShortConv {
 /// `[channels, width]`.
 pub fn taps(at: &Weights, channels: usize, width: usize) -> Result<Vec<f32>, Error> {
     let (values, shape) = at.floats("weight")?;
-    match shape == [channels, width, 1] || shape == [channels, 1, width] {
-        true => Ok(values),
-        false => Err(Error(format!("{}.weight: expected [{channels}, {width}, 1], found {shape:?}", at.path()))),
+    if shape == [channels, width, 1] || shape == [channels, 1, width] {
+        Ok(values)
+    } else {
+        Err(Error(format!("{}.weight: expected [{channels}, {width}, 1], found {shape:?}", at.path())))
     }
 }
 

@@ -22,9 +22,10 @@ fn read(at: &Weights, name: &str, experts: usize, [outputs, inputs]: [usize; 2])
     let one = |expert: usize| at.at("experts").at(expert).at(name).matrix(outputs, inputs);
     (1..experts).try_fold(one(0)?, |stack, expert| {
         let next = one(expert)?;
-        match stack.same_form(&next) {
-            true => Ok(stack.stack(next)),
-            false => Err(Error(format!("{}: expert {expert} is quantised unlike those before it", at.path()))),
+        if stack.same_form(&next) {
+            Ok(stack.stack(next))
+        } else {
+            Err(Error(format!("{}: expert {expert} is quantised unlike those before it", at.path())))
         }
     })
 }
@@ -40,10 +41,8 @@ impl Experts {
     pub fn load_pair(at: &Weights, names: [&str; 2], experts: usize, shape: [usize; 2]) -> Result<Vec<Experts>, Error> {
         let [first, second] = names.map(|name| read(at, name, experts, shape));
         let (first, second) = (first?, second?);
-        let parts = match first.same_form(&second) {
-            true => vec![first.stack_each(second, experts)],
-            false => vec![first, second],
-        };
+        let parts =
+            if first.same_form(&second) { vec![first.stack_each(second, experts)] } else { vec![first, second] };
         parts.iter().map(|matrix| Experts::new(matrix, experts, at.backend())).collect()
     }
 

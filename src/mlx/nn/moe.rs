@@ -81,9 +81,6 @@ impl Moe {
         let weights = ops::softmax_axis(&logits, -1, true)?;
         let experts = ops::argpartition_axis(weights.negative()?, top as i32 - 1, -1)?.try_index((.., ..top as i32))?;
         let scores = take_along_axis(&weights, &experts, -1)?;
-        Ok(match normed {
-            true => [experts, scores.divide(scores.sum_axis(-1, true)?)?],
-            false => [experts, scores],
-        })
+        Ok(if normed { [experts, scores.divide(scores.sum_axis(-1, true)?)?] } else { [experts, scores] })
     }
 }

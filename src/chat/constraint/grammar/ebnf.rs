@@ -27,9 +27,10 @@ pub(super) fn to_lark(text: &str) -> Result<String, String> {
     let mut text = format!("start: {start}\n");
     while let Some(name) = lark.wanted.pop() {
         let number = lark.numbers[&name];
-        let line = match lark.regular.contains(&name) {
-            true => format!("T{number}: {}\n", lark.word(&rules[&name])),
-            false => format!("r{number}: {}\n", lark.sentence(&rules[&name])),
+        let line = if lark.regular.contains(&name) {
+            format!("T{number}: {}\n", lark.word(&rules[&name]))
+        } else {
+            format!("r{number}: {}\n", lark.sentence(&rules[&name]))
         };
         text.push_str(&line);
     }

@@ -31,10 +31,7 @@ impl Rules<'_> {
         for parameter in self.parameters(tool) {
             let head = self.literal(&head(parameter.name));
             let value = self.argument(&parameter.schema, spelling, end);
-            text.push(match parameter.required {
-                true => format!("{head} {value}"),
-                false => format!("({head} {value})?"),
-            });
+            text.push(if parameter.required { format!("{head} {value}") } else { format!("({head} {value})?") });
         }
         text.join(" ")
     }

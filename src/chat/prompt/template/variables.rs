@@ -115,9 +115,10 @@ impl Texts<'_> {
 
     fn tool_call(&self, call: &ToolCall) -> Value {
         let text = |text: &str| Value::from(self.text(Speaker::Other, text).as_ref());
-        let arguments = match self.fallback.text_arguments {
-            true => text(&python::dumps(&Json::Object(call.arguments.clone()))),
-            false => self.object(&call.arguments),
+        let arguments = if self.fallback.text_arguments {
+            text(&python::dumps(&Json::Object(call.arguments.clone())))
+        } else {
+            self.object(&call.arguments)
         };
         let function = [("name", text(&call.name)), ("arguments", arguments)];
         let function = Value::from_pairs(function);
