@@ -107,7 +107,7 @@ impl AnswerGuide {
         }
     }
 
-    /// The thought ended by itself; `rest` are the bytes its last token had after the mark. They begin the answer.
+    /// The thought ended by itself; `rest` are the bytes its last token had after the tag. They begin the answer.
     fn begin(&mut self, thought: Thought, rest: &[u8]) -> Result<(), String> {
         let Some(matcher) = &mut self.matcher else {
             self.rest(thought);
@@ -180,7 +180,7 @@ impl Thought {
         })
     }
 
-    /// One more token's bytes while the model does not think; whether they complete a mark that begins a thought.
+    /// One more token's bytes while the model does not think; whether they complete a tag that begins a thought.
     fn begins(&mut self, bytes: &[u8]) -> bool {
         let rest = find(&mut self.tail, bytes, self.again);
         let begins = rest.is_some();
@@ -188,22 +188,22 @@ impl Thought {
         begins
     }
 
-    /// One more token's bytes; where they complete the mark, those behind it.
+    /// One more token's bytes; where they complete the tag, those behind it.
     fn push(&mut self, bytes: &[u8]) -> Option<Vec<u8>> {
         self.left = self.left.map(|left| left.saturating_sub(1));
         find(&mut self.tail, bytes, &[&self.end])
     }
 }
 
-/// Adds one more token's bytes to the last ones; where they complete one of these marks, returns those behind it, else
+/// Adds one more token's bytes to the last ones; where they complete one of these tags, returns those behind it, else
 /// keeps fewer than the longest has.
-fn find(tail: &mut Vec<u8>, bytes: &[u8], marks: &[&str]) -> Option<Vec<u8>> {
+fn find(tail: &mut Vec<u8>, bytes: &[u8], tags: &[&str]) -> Option<Vec<u8>> {
     tail.extend_from_slice(bytes);
-    let end = |mark: &&str| Some(tail.windows(mark.len()).position(|window| window == mark.as_bytes())? + mark.len());
-    if let Some(end) = marks.iter().filter_map(end).min() {
+    let end = |tag: &&str| Some(tail.windows(tag.len()).position(|window| window == tag.as_bytes())? + tag.len());
+    if let Some(end) = tags.iter().filter_map(end).min() {
         return Some(tail.split_off(end));
     }
-    let longest = marks.iter().map(|mark| mark.len()).max().unwrap_or_default();
+    let longest = tags.iter().map(|tag| tag.len()).max().unwrap_or_default();
     let useless = (tail.len() + 1).saturating_sub(longest);
     tail.drain(..useless);
     None

@@ -199,7 +199,8 @@ fn unusable_tokenizers() {
     check(Vocabulary { scores: vec![], ..sentence_piece() }, "no scores");
     assert!(Tokenizer::from_json(b"{}").is_err());
     let wordpiece = br#"{"model": {"type": "WordPiece", "unk_token": "u", "continuing_subword_prefix": "\#\#",
-        "max_input_chars_per_word": 9, "vocab": {"u": 0}}, "decoder": {"type": "CTC"}}"#;
+        "max_input_chars_per_word": 9, "vocab": {"u": 0}},
+        "decoder": {"type": "CTC", "pad_token": "p", "word_delimiter_token": "|", "cleanup": true}}"#;
     let unknown = String::from_utf8_lossy(wordpiece).replace("\\#", "#");
     let error = Tokenizer::from_json(unknown.as_bytes()).unwrap_err().to_string();
     assert!(error.contains("does not know its decoder") && error.contains("CTC"), "{error}");

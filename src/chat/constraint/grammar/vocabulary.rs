@@ -40,7 +40,7 @@ impl TokenizerEnv for Vocabulary {
         &self.trie
     }
 
-    /// As the model was taught to spell these bytes. Where that is not these bytes exactly (a tokenizer that puts a
+    /// As the model was trained to spell these bytes. Where that is not these bytes exactly (a tokenizer that puts a
     /// space before, a text that names a special token), by the longest tokens.
     fn tokenize_bytes(&self, bytes: &[u8]) -> Vec<TokenId> {
         let encoded = std::str::from_utf8(bytes).ok().and_then(|text| self.tokenizer.encode(text, false).ok());
