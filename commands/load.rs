@@ -5,22 +5,16 @@ use std::{path::PathBuf, sync::Arc, time::Instant};
 use mettle::{
     chat::{self, Thinking},
     checkpoint::Checkpoint,
-    engine::{Device, Handle, Job, Limits, LoadError, Loader, text},
+    engine::{Capacity, Device, EmbedScheduler, Handle, Job, Limits, LoadError, Loader, Loading, text},
     hub::{self, Hub},
-    mlx::{self, Options, Precision},
+    mlx::{self, Options, Precision, models::Kind},
+    server,
 };
 
 use crate::{
     args::{self, FormatArgs, KvBits, Pull, Sources},
     error::Failure,
 };
-
-/// A model that is ready to answer.
-pub struct Loaded {
-    pub model: chat::Model,
-    /// What it may be called: the name it was asked by, its repository, its file.
-    pub names: Vec<String>,
-}
 
 /// Runs a future on a runtime of its own.
 pub fn block_on<T>(future: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
@@ -34,14 +28,29 @@ pub async fn pull(arguments: Pull) -> Result<(), Failure> {
 }
 
 /// Resolves, downloads if need be, and loads. Without a name, the starter model, and a word on what else would fit.
-pub async fn load(name: Option<&str>, how: How<'_>, limits: Limits) -> Result<Loaded, Failure> {
+pub async fn load(name: Option<&str>, how: How<'_>, limits: Limits) -> Result<chat::Model, Failure> {
     let How { sources, device, format, thinking } = how;
     let opened = open(name, sources).await?;
     let started = Instant::now();
-    let (engine, _) = opened.start(device, limits)?;
+    let (engine, _) = opened.start(&Device::start(), device, limits)?;
     let model = opened.model(engine, format, thinking)?;
     eprintln!("{} loaded in {:.1} s", opened.name(), started.elapsed().as_secs_f64());
-    Ok(Loaded { model, names: opened.names() })
+    Ok(model)
+}
+
+/// Loads models of any kind, one after the other, onto one device thread. Without a name, the starter model.
+pub async fn load_all(names: &[String], how: How<'_>, limits: Limits) -> Result<server::Pool, Failure> {
+    let thread = Device::start();
+    let mut pool = server::Pool::new();
+    let names = if names.is_empty() { vec![None] } else { names.iter().map(|name| Some(name.as_str())).collect() };
+    for name in names {
+        let opened = open(name, how.sources).await?;
+        let started = Instant::now();
+        let model = opened.load(&thread, how, limits)?;
+        eprintln!("{} ({}) loaded in {:.1} s", opened.name(), model.kind(), started.elapsed().as_secs_f64());
+        pool.insert(opened.names(), model);
+    }
+    Ok(pool)
 }
 
 /// Flags that say how to load.
@@ -72,32 +81,56 @@ pub struct Opened {
 }
 
 impl Opened {
-    /// Loads it onto a device thread of its own. Says what its tokens cost.
-    pub fn start(&self, device: &args::Device, limits: Limits) -> Result<(Handle<Job>, mlx::Cost), Failure> {
-        let options = Options {
-            precision: if device.exact { Precision::Exact } else { Precision::Fast },
-            kv_bits: match device.kv_bits {
-                KvBits::Sixteen => mlx::KvBits::Sixteen,
-                KvBits::Eight => mlx::KvBits::Eight,
-                KvBits::Four => mlx::KvBits::Four,
-            },
-            mlx_ops: device.mlx_ops,
-        };
-        if let Some(threads) = device.threads {
-            mlx::set_threads(threads as usize);
-        }
+    /// Loads it as what it is: a model that writes text, or one that makes embeddings.
+    fn load(&self, thread: &Device, how: How<'_>, limits: Limits) -> Result<server::Loaded, Failure> {
+        Ok(match mlx::models::find(&self.checkpoint)?.kind {
+            Kind::Text => {
+                let (engine, _) = self.start(thread, how.device, limits)?;
+                self.model(engine, how.format, how.thinking)?.into()
+            }
+            Kind::Embedding => self.embedding_model(thread, how.device, limits)?.into(),
+        })
+    }
+
+    fn embedding_model(
+        &self,
+        thread: &Device,
+        device: &args::Device,
+        limits: Limits,
+    ) -> Result<chat::EmbeddingModel, Failure> {
+        let tokenizer = chat::Tokenizer::from_source(&self.checkpoint.tokenizer()?)?;
+        let checkpoint = self.checkpoint.clone();
+        let options = options(device);
+        let (sender, dimensions) = std::sync::mpsc::channel();
+        let capacity = Capacity { rows: limits.rows, waiting: limits.waiting };
+        let loading = thread.load(capacity, move |counters| {
+            mlx::load(checkpoint, options).embedder().then(move |embedder| {
+                let _ = sender.send(embedder.cost().dim);
+                EmbedScheduler::new(embedder, counters)
+            })
+        });
+        let engine = finished(loading)?;
+        let dimensions = dimensions.recv().expect("what is loaded has said its dimensions; its silence is a bug");
+        Ok(chat::EmbeddingModel::new(Arc::new(tokenizer), Box::new(chat::EngineVectors { engine, dimensions })))
+    }
+
+    /// Loads it onto this device thread. Says what its tokens cost.
+    pub fn start(
+        &self,
+        thread: &Device,
+        device: &args::Device,
+        limits: Limits,
+    ) -> Result<(Handle<Job>, mlx::Cost), Failure> {
+        let options = options(device);
         let checkpoint = self.checkpoint.clone();
         let (sender, cost) = std::sync::mpsc::channel();
-        let loading = text::load(&Device::start(), limits, move || {
+        let loading = text::load(thread, limits, move || {
             mlx::load(checkpoint, options).text().then(move |(runner, embedder)| {
                 let _ = sender.send(embedder.cost().clone());
                 runner
             })
         });
-        let engine = loading.wait().map_err(|error| match error {
-            LoadError::Failed(error) => Failure::from(error),
-            other => Failure::new(other.to_string()),
-        })?;
+        let engine = finished(loading)?;
         let cost = cost.recv().expect("what is loaded has said its cost; its silence is a bug");
         Ok((engine, cost))
     }
@@ -126,6 +159,30 @@ impl Opened {
     /// What it may be called: the name it was asked by, its repository, its file.
     pub fn names(&self) -> Vec<String> {
         names(&self.source, self.checkpoint.path())
+    }
+}
+
+/// Waits until it is loaded.
+fn finished<J>(loading: Loading<J, mlx::Error>) -> Result<Handle<J>, Failure> {
+    loading.wait().map_err(|error| match error {
+        LoadError::Failed(error) => Failure::from(error),
+        other => Failure::new(other.to_string()),
+    })
+}
+
+/// How to compute. Sets the process's number of threads, too.
+fn options(device: &args::Device) -> Options {
+    if let Some(threads) = device.threads {
+        mlx::set_threads(threads as usize);
+    }
+    Options {
+        precision: if device.exact { Precision::Exact } else { Precision::Fast },
+        kv_bits: match device.kv_bits {
+            KvBits::Sixteen => mlx::KvBits::Sixteen,
+            KvBits::Eight => mlx::KvBits::Eight,
+            KvBits::Four => mlx::KvBits::Four,
+        },
+        mlx_ops: device.mlx_ops,
     }
 }
 

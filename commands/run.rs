@@ -28,8 +28,8 @@ pub fn run(arguments: Run) -> Result<(), Failure> {
         let limits = Limits { rows: 1, prefix_bytes: load::default_prefix_bytes(), ..Limits::default() };
         let Run { sources, device, format, .. } = &arguments;
         let how = How { sources, device, format, thinking: &Thinking::default() };
-        let loaded = load::load(arguments.model.as_deref(), how, limits).await?;
-        let mut chat = Chat { model: loaded.model, request, verbose: arguments.verbose };
+        let model = load::load(arguments.model.as_deref(), how, limits).await?;
+        let mut chat = Chat { model, request, verbose: arguments.verbose };
         match prompt {
             Some(prompt) => match chat.answer(prompt).await? {
                 Reason::Failed(text) => Err(Failure::new(text)),

@@ -4,14 +4,14 @@ use std::{sync::Arc, time::Duration};
 
 use mettle::{
     engine::Limits,
-    server::{self, Config, Pool},
+    server::{self, Config},
 };
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::{
     args::Serve,
     error::Failure,
-    load::{self, How, Loaded, block_on},
+    load::{self, How, block_on},
     request,
 };
 
@@ -26,10 +26,10 @@ pub fn serve(arguments: Serve) -> Result<(), Failure> {
         let Serve { sources, device, format, .. } = &arguments;
         let thinking = request::thinking(&arguments.thinking);
         let how = How { sources, device, format, thinking: &thinking };
-        let Loaded { model, names } = load::load(arguments.model.as_deref(), how, limits).await?;
+        let models = load::load_all(&arguments.model, how, limits).await?;
         // Before anybody is told that the server is there: whoever hears it may send the signal at once.
         let signals = Signals::new()?;
-        eprintln!("serving {} at http://{}", names[0], listener.local_addr()?);
+        eprintln!("serving at http://{}", listener.local_addr()?);
         let config = Config {
             max_body: arguments.max_body as usize * 1_000_000,
             grace: Duration::from_secs(arguments.grace.into()),
@@ -38,8 +38,6 @@ pub fn serve(arguments: Serve) -> Result<(), Failure> {
             warn: Arc::new(|warning| eprintln!("warning: {warning}")),
             ..Config::default()
         };
-        let mut models = Pool::new();
-        models.insert(names, model);
         server::run(listener, models, config, asked_to_stop(signals)).await?;
         Ok(())
     })
