@@ -84,12 +84,28 @@ impl Opened {
     /// Loads it as what it is: a model that writes text, or one that makes embeddings.
     fn load(&self, thread: &Device, how: How<'_>, limits: Limits) -> Result<server::Loaded, Failure> {
         Ok(match mlx::models::find(&self.checkpoint)?.kind {
-            Kind::Text => {
-                let (engine, _) = self.start(thread, how.device, limits)?;
-                self.model(engine, how.format, how.thinking)?.into()
-            }
+            Kind::Text => self.text_model(thread, how, limits)?.into(),
             Kind::Embedding => self.embedding_model(thread, how.device, limits)?.into(),
         })
+    }
+
+    /// A model that writes text, and makes embeddings of its hidden states with the same weights.
+    fn text_model(&self, thread: &Device, how: How<'_>, limits: Limits) -> Result<chat::Model, Failure> {
+        let checkpoint = self.checkpoint.clone();
+        let options = options(how.device);
+        let (sender, dimensions) = std::sync::mpsc::channel();
+        let (text, embedding) = thread.load_both([limits.capacity(); 2], move |[writing, reading]| {
+            mlx::load(checkpoint, options).text().then(move |(runner, embedder)| {
+                let _ = sender.send(embedder.cost().dim);
+                (text::Scheduler::new(runner, limits, writing), EmbedScheduler::new(embedder, reading))
+            })
+        });
+        let mut model = self.model(finished(text)?, how.format, how.thinking)?;
+        let engine = embedding.wait().map_err(|error| Failure::new(error.to_string()))?;
+        let dimensions = dimensions.recv().expect("what is loaded has said its dimensions; its silence is a bug");
+        let vectors = Box::new(chat::EngineVectors { engine, dimensions });
+        model.set_embeddings(chat::EmbeddingModel::new(Arc::clone(model.tokenizer()), vectors));
+        Ok(model)
     }
 
     fn embedding_model(

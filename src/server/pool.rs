@@ -106,7 +106,10 @@ impl Loaded {
 
     fn close(&self) {
         match self {
-            Loaded::Chat(model) => model.engine().close(Duration::ZERO),
+            Loaded::Chat(model) => {
+                model.engine().close(Duration::ZERO);
+                model.embeddings().into_iter().for_each(|vectors| vectors.close());
+            }
             Loaded::Embedding(model) => model.close(),
         }
     }
