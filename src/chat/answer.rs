@@ -166,12 +166,12 @@ impl Answer {
         if let Some(logprob) = self.reader.logprob(&drawn) {
             self.emit(Event::Logprob(logprob));
         }
-        let events = self.reader.read(drawn.id);
+        let events = self.reader.read(drawn.id.into());
         if self.forward(events) {
             return;
         }
         let patience = if before == Phase::ToolCall { CALL_PATIENCE } else { 1 };
-        if self.reader.loops.as_mut().is_some_and(|loops| loops.push(drawn.id, patience)) {
+        if self.reader.loops.as_mut().is_some_and(|loops| loops.push(drawn.id.into(), patience)) {
             self.stop_loop();
         }
     }
@@ -302,7 +302,7 @@ impl Reader {
     }
 
     fn logprob(&self, drawn: &Drawn) -> Option<Logprob> {
-        drawn.logprobs.as_ref().map(|logprobs| logprobs::logprob(&self.tokenizer, drawn.id, logprobs))
+        drawn.logprobs.as_ref().map(|logprobs| logprobs::logprob(&self.tokenizer, drawn.id.into(), logprobs))
     }
 }
 

@@ -7,6 +7,7 @@ use crate::chat::{
     Beginning, Dialect, Tool, ToolEvent,
     prompt::tokenizer::tests::{byte_level, load},
 };
+use crate::engine::TokenId;
 
 /// An answer whose steps the test plays.
 fn answer_to(stop: &[&str], tools: &[Tool], parallel_calls: bool) -> (UnboundedSender<Step>, Answers) {
@@ -41,7 +42,7 @@ fn next(answers: &mut Answers) -> Option<Event> {
 /// Sends a token for each byte.
 fn send(sender: &UnboundedSender<Step>, bytes: &[u8]) {
     for &byte in bytes {
-        sender.send(Step::Token((3 + u32::from(byte)).into())).unwrap();
+        sender.send(Step::Token(TokenId(3 + u32::from(byte)).into())).unwrap();
     }
 }
 

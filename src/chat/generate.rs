@@ -14,7 +14,7 @@ use super::{
     prompt::PromptBuilder,
     sampling,
 };
-use crate::engine::{self, Handle, Health, Job, Step};
+use crate::engine::{self, Handle, Health, Job, Step, TokenId};
 
 /// A loaded model, ready to answer. Shared by all requests.
 pub struct Model {
@@ -185,10 +185,14 @@ impl Model {
         let left = self.context() - prompt.tokens.len();
         let (sender, steps) = unbounded_channel();
         let job = Job {
-            prompt: prompt.tokens.clone(),
+            prompt: prompt.tokens.clone().into(),
             sampling,
             max_tokens: request.max_tokens.map_or(left, |wanted| wanted.min(left)),
-            stop_tokens: if request.ignore_eos { Vec::new() } else { self.stop_tokens.clone() },
+            stop_tokens: if request.ignore_eos {
+                Vec::new()
+            } else {
+                self.stop_tokens.iter().copied().map(TokenId).collect()
+            },
             guide: self.constraints.guide(constraint)?,
             logprobs: logprobs::check(request.logprobs)?,
             steps: sender,

@@ -17,7 +17,7 @@ const TEMPLATE: &str = "{{ messages[0].content }}";
 
 /// The scripted runner on a device of its own.
 fn loaded(limits: Limits, script: Script) -> Handle<Job> {
-    let loading = text::load_at_once(&Device::start(), limits, move || Ok::<_, String>(Scripted(script)));
+    let loading = text::load_at_once(&Device::start(), limits, move || Ok::<_, String>(Scripted::new(script)));
     loading.wait().unwrap()
 }
 
@@ -263,7 +263,7 @@ fn strict_arguments_are_held_to_beside_free_text() {
                 Advice::Mask(mask) if !mask.contains(3 + u32::from(byte)) => return false,
                 Advice::Force(forced) if forced[0] != 3 + u32::from(byte) => return false,
                 Advice::End => return false,
-                _ => taken = vec![3 + u32::from(byte)],
+                _ => taken = vec![TokenId(3 + u32::from(byte))],
             }
         }
         true
@@ -367,7 +367,7 @@ fn a_thought_of_harmony_leads_to_either() {
             if !fits {
                 break;
             }
-            taken = vec![token];
+            taken = vec![TokenId(token)];
         }
         assert_eq!(fits, expected, "{said}");
     };

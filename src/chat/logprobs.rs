@@ -18,7 +18,7 @@ pub(super) fn check(top: Option<usize>) -> Result<Option<usize>, Error> {
 /// The engine's numbers with the tokens' bytes. Those of special tokens are their names.
 pub(super) fn logprob(tokenizer: &Tokenizer, id: u32, logprobs: &Logprobs) -> Logprob {
     let one = |id: u32, logprob: f32| TokenLogprob { id, bytes: tokenizer.spelling(id).into_owned(), logprob };
-    let top = logprobs.top.iter().map(|&(id, logprob)| one(id, logprob)).collect();
+    let top = logprobs.top.iter().map(|&(id, logprob)| one(id.into(), logprob)).collect();
     Logprob { token: one(id, logprobs.drawn), top }
 }
 
@@ -26,11 +26,13 @@ pub(super) fn logprob(tokenizer: &Tokenizer, id: u32, logprobs: &Logprobs) -> Lo
 mod tests {
     use super::super::prompt::tokenizer::tests::{byte_level, load};
     use super::*;
+    use crate::engine::TokenId;
 
     #[test]
     fn tokens_are_reported_by_their_bytes() {
         let tokenizer = load(byte_level("smollm"));
-        let logprobs = Logprobs { drawn: -0.5, top: vec![(1, -0.1), (3 + 0xc3, -0.5), (9999, f32::NEG_INFINITY)] };
+        let top = [(1, -0.1), (3 + 0xc3, -0.5), (9999, f32::NEG_INFINITY)].map(|(id, logprob)| (TokenId(id), logprob));
+        let logprobs = Logprobs { drawn: -0.5, top: top.into() };
         let logprob = logprob(&tokenizer, 3 + 0xc3, &logprobs);
         assert_eq!((logprob.token.bytes, logprob.token.logprob), (vec![0xc3], -0.5));
         let top: Vec<(u32, &[u8])> = logprob.top.iter().map(|token| (token.id, token.bytes.as_slice())).collect();

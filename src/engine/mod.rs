@@ -30,8 +30,8 @@ pub use rounds::LoadError;
 pub use shared::Unshared;
 pub use stats::{Counters, Stats, add, set};
 pub use text::{
-    Adjustment, Advice, Draw, Drawn, Dry, Finish, Guide, Job, Limits, Logprobs, MOST_TOP, Pending, Row, Runner,
-    Sampling, Step,
+    Accepted, Adjustment, Advice, Draw, Drawn, Dry, Finish, Guide, Job, Limits, Logprobs, MOST_TOP, Media, Penalties,
+    Pending, Row, Runner, Sampling, Step, TokenPrompt, Tokens,
 };
 pub use token::TokenId;
 pub use token_set::TokenSet;

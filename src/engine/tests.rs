@@ -3,13 +3,14 @@
 mod device;
 mod endings;
 mod guides;
+mod simulation;
 
 use std::time::{Duration, Instant};
 
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 use super::{
-    scripted::{Log, Script, Scripted},
+    scripted::{Call, Log, Script, Scripted},
     *,
 };
 
@@ -18,7 +19,7 @@ fn script() -> Script {
 }
 
 fn engine(script: Script, limits: Limits) -> Handle<Job> {
-    let loading = text::load_at_once(&Device::start(), limits, move || Ok::<_, ()>(Scripted(script)));
+    let loading = text::load_at_once(&Device::start(), limits, move || Ok::<_, ()>(Scripted::new(script)));
     loading.wait().expect("the scripted runner loads")
 }
 
@@ -34,7 +35,7 @@ fn collect(mut steps: UnboundedReceiver<Step>) -> (usize, Vec<u32>, Finish) {
     loop {
         match steps.blocking_recv().expect("a job ends with a reason") {
             Step::Started { cached } => assert!(started.replace(cached).is_none(), "started twice"),
-            Step::Token(token) => answer.push(token.id),
+            Step::Token(token) => answer.push(token.id.0),
             Step::Finished(reason) => {
                 assert_eq!(steps.blocking_recv(), None, "nothing follows the reason");
                 return (started.unwrap_or(0), answer, reason);
@@ -44,11 +45,14 @@ fn collect(mut steps: UnboundedReceiver<Step>) -> (usize, Vec<u32>, Finish) {
 }
 
 fn expected(prompt: &[u32], count: usize) -> Vec<u32> {
-    let mut tokens = prompt.to_vec();
+    let mut state: Vec<u64> = prompt.iter().copied().map(u64::from).collect();
+    let mut answer = Vec::with_capacity(count);
     for _ in 0..count {
-        tokens.push(Scripted::next(&script(), &tokens, 0));
+        let next = Scripted::next(&script(), &state, 0);
+        state.push(u64::from(next));
+        answer.push(next);
     }
-    tokens.split_off(prompt.len())
+    answer
 }
 
 fn prompt(seed: u32, length: usize) -> Vec<u32> {
@@ -204,15 +208,13 @@ fn a_long_prompt_stalls_answers_by_one_chunk_at_most() {
     assert_eq!(reason, Finish::Length);
     drop(answering);
     let passes = log.passes();
-    let first = passes.iter().position(|pass| pass == &[8]).expect("the long prompt has chunks");
-    let (mut chunks, mut last_was_chunk) = (0, false);
-    for pass in &passes[first..] {
-        let is_chunk = pass == &[8];
-        assert!(!(is_chunk && last_was_chunk), "two chunks in a row while an answer waits");
-        chunks += usize::from(is_chunk);
-        last_was_chunk = is_chunk;
-    }
-    assert_eq!(chunks, 50);
+    let with_chunk: Vec<&Vec<usize>> = passes.iter().filter(|pass| pass.contains(&8)).collect();
+    assert_eq!(with_chunk.len(), 50, "the prompt's 400 tokens");
+    assert!(
+        with_chunk.iter().all(|pass| **pass == [1, 8]),
+        "the answer goes on in each of these passes: {with_chunk:?}"
+    );
+    assert!(passes.iter().all(|pass| pass.iter().sum::<usize>() <= 8 + 2), "a chunk and the answers: {passes:?}");
 }
 
 #[test]
@@ -226,20 +228,22 @@ fn a_short_prompt_need_not_wait_for_a_long_one() {
     let answer = submit(&engine, &short, 1);
     let waiting = log.passes().len();
     assert_eq!(collect(answer).1, expected(&short, 1));
-    // It has three chunks, the last of 4 tokens, each after one of the long prompt's; the pass that ran meanwhile is
-    // another.
+    // It has three chunks, each after one of the long prompt's; the last of 4 tokens leaves as many to the long one. The
+    // pass that ran meanwhile is another.
     let passes = log.passes();
-    let last = passes.iter().position(|pass| pass == &[4]).expect("the short prompt has a last chunk");
+    let last = passes.iter().position(|pass| pass.contains(&4)).expect("the short prompt has a last chunk");
     assert!(last <= waiting + 7, "{waiting}: {:?}", &passes[..=last]);
+    assert_eq!(passes[last], [4, 4], "the budget is used up");
     assert_eq!(collect(long).1, expected(&prompt(1, 2000), 1));
 }
 
 #[test]
 fn a_failed_pass_fails_its_rows_only() {
-    for panics in [false, true] {
-        let at = Some(1);
-        let (fail_at, panic_at) = if panics { (None, at) } else { (at, None) };
-        let engine = engine(Script { fail_at, panic_at, ..script() }, Limits::default());
+    let second = |call| vec![(call, 1)];
+    let failing = [Call::Submit, Call::Collect].map(|call| Script { fails: second(call), ..script() });
+    let panicking = [Call::Submit, Call::Collect].map(|call| Script { panics: second(call), ..script() });
+    for script in failing.into_iter().chain(panicking) {
+        let engine = engine(script, Limits::default());
         let (_, answer, reason) = collect(submit(&engine, &prompt(1, 4), 5));
         assert!(matches!(reason, Finish::Failed(_)), "{reason:?}");
         assert_eq!(answer.len(), 1);
@@ -270,7 +274,7 @@ fn a_full_queue_says_so() {
 fn stop_tokens_end_and_are_not_sent() {
     let engine = engine(Script { answer: vec![5, 6, 7, 8], ..script() }, Limits::default());
     let (steps, receiver) = unbounded_channel();
-    engine.submit(Job { stop_tokens: vec![7], ..Job::new(vec![1, 2], 50, steps) }).expect("there is room");
+    engine.submit(Job { stop_tokens: vec![TokenId(7)], ..Job::new(vec![1, 2], 50, steps) }).expect("there is room");
     assert_eq!(collect(receiver), (0, vec![5, 6], Finish::Stop));
 }
 

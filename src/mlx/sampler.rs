@@ -7,11 +7,10 @@ use mlx_rs::{
 };
 
 use super::{Backend, Error};
-use crate::engine::{Adjustment, Draw, Logprobs, Pending, Sampling};
+use crate::engine::{Adjustment, Draw, Logprobs, Sampling, TokenId, TokenSet};
 
-/// One token for each row of `logits` `[rows, vocabulary]`, as `[rows]` u32. Waits for the masks of rows that have one.
-pub fn draw<'a>(backend: Backend, logits: &Array, draws: impl Iterator<Item = &'a Draw<'a>>) -> Result<Array, Error> {
-    let rows: Vec<mlx_cpu::Sample> = draws.map(row).collect();
+/// One token for each row of `logits` `[rows, vocabulary]`, as `[rows]` u32.
+pub fn draw(backend: Backend, logits: &Array, rows: Vec<mlx_cpu::Sample>) -> Result<Array, Error> {
     if let Backend::Cpu { .. } = backend {
         return Ok(mlx_cpu::sample(logits, rows)?);
     }
@@ -23,13 +22,12 @@ pub fn draw<'a>(backend: Backend, logits: &Array, draws: impl Iterator<Item = &'
     Ok(ops::stack(&drawn, 0)?.as_dtype(Dtype::Uint32)?)
 }
 
-fn row(draw: &Draw) -> mlx_cpu::Sample {
+/// How the next token is drawn, among all tokens.
+pub fn settings(draw: &Draw) -> mlx_cpu::Sample {
     let Sampling { temperature, top_k, top_p, min_p, .. } = *draw.sampling;
-    let u = draw.sampling.uniform(draw.answer.len());
-    let adjustments = draw.adjustments().into_iter();
-    let adjustments =
-        adjustments.map(|Adjustment { id, penalty, offset }| mlx_cpu::Adjustment { id, penalty, offset }).collect();
-    let allowed = draw.mask.and_then(Pending::mask).map(|mask| mask.words().to_vec());
+    let u = draw.sampling.uniform(draw.index);
+    let adjustment = |Adjustment { id, penalty, offset }| mlx_cpu::Adjustment { id: u32::from(id), penalty, offset };
+    let adjustments = draw.penalties.adjustments().into_iter().map(adjustment).collect();
     mlx_cpu::Sample {
         temperature: temperature.unwrap_or(0.0),
         top_k: top_k.unwrap_or(0),
@@ -37,8 +35,76 @@ fn row(draw: &Draw) -> mlx_cpu::Sample {
         min_p: min_p.unwrap_or(0.0),
         u,
         adjustments,
-        allowed,
+        allowed: None,
     }
+}
+
+/// The same among these tokens.
+pub fn among(settings: mlx_cpu::Sample, allowed: Option<&TokenSet>) -> mlx_cpu::Sample {
+    mlx_cpu::Sample { allowed: allowed.map(|allowed| allowed.words().to_vec()), ..settings }
+}
+
+/// What is told of a row's probabilities.
+#[derive(Debug, Clone, Copy)]
+pub struct Asked {
+    /// The row of the logits.
+    pub row: usize,
+    /// How many tokens beside the drawn one.
+    pub top: usize,
+}
+
+/// Log probabilities in the making.
+pub struct LazyLogprobs {
+    /// As [`mlx_cpu::logprobs`] lays them out: `[asked, 1 + 2 * most]` u32.
+    pub numbers: Array,
+    asked: Vec<Asked>,
+}
+
+impl LazyLogprobs {
+    /// Of the tokens `drawn` `[rows]` from `logits` `[rows, vocabulary]`.
+    pub fn new(backend: Backend, logits: &Array, drawn: &Array, asked: Vec<Asked>) -> Result<LazyLogprobs, Error> {
+        let vocabulary = logits.dim(1) as usize;
+        let asked: Vec<Asked> =
+            asked.into_iter().map(|Asked { row, top }| Asked { row, top: top.min(vocabulary) }).collect();
+        let numbers = match backend {
+            Backend::Cpu { .. } => {
+                let rows = asked.iter().map(|&Asked { row, top }| mlx_cpu::AskedLogprobs { row, top });
+                mlx_cpu::logprobs(logits, drawn, rows.collect())?
+            }
+            Backend::Mlx { .. } => logprobs_with_mlx(logits, drawn, &asked)?,
+        };
+        Ok(LazyLogprobs { numbers, asked })
+    }
+
+    /// The numbers, computed, with the rows they belong to.
+    pub fn read(&self) -> Result<Vec<(usize, Logprobs)>, Error> {
+        let numbers: Vec<u32> = self.numbers.to_vec_exact().map_err(|error| Error(error.to_string()))?;
+        let width = self.numbers.dim(1) as usize;
+        let told = |(Asked { row, top }, numbers): (&Asked, &[u32])| {
+            let pairs = numbers[1..].chunks_exact(2).take(*top);
+            let top = pairs.map(|pair| (TokenId(pair[0]), f32::from_bits(pair[1]))).collect();
+            (*row, Logprobs { drawn: f32::from_bits(numbers[0]), top })
+        };
+        Ok(self.asked.iter().zip(numbers.chunks_exact(width)).map(told).collect())
+    }
+}
+
+/// The same numbers as our CPU kernel's, in MLX's ops.
+fn logprobs_with_mlx(logits: &Array, drawn: &Array, asked: &[Asked]) -> Result<Array, Error> {
+    let most = asked.iter().map(|asked| asked.top).max().unwrap_or(0) as i32;
+    let mut rows = Vec::with_capacity(asked.len());
+    for &Asked { row, .. } in asked {
+        let row = row as i32;
+        let logits = logits.try_index(row)?.as_dtype(Dtype::Float32)?;
+        let logprobs = logits.subtract(ops::logsumexp(&logits, None)?)?;
+        let own = logprobs.take(&drawn.try_index(row..row + 1)?)?;
+        let own = own.view_dtype(Dtype::Uint32)?;
+        let order = ops::argsort(logprobs.negative()?)?.try_index(..most)?;
+        let values = logprobs.take(&order)?.view_dtype(Dtype::Uint32)?;
+        let pairs = ops::stack(&[order.as_dtype(Dtype::Uint32)?, values], 1)?.reshape(&[2 * most])?;
+        rows.push(ops::concatenate(&[own, pairs], 0)?);
+    }
+    Ok(ops::stack(&rows, 0)?)
 }
 
 /// The logits of one row `[vocabulary]`, -infinity for the tokens that are not allowed.
@@ -48,14 +114,6 @@ fn masked(logits: Array, allowed: Option<&Vec<u32>>) -> Result<Array, Error> {
     let allowed: Vec<bool> = (0..logits.size()).map(bit).collect();
     let allowed = Array::from_slice(&allowed, &[allowed.len() as i32]);
     Ok(ops::select(allowed, logits, Array::from_f32(f32::NEG_INFINITY))?)
-}
-
-/// Log probabilities of the drawn token and the most likely ones, from the row of `logits` it was drawn from.
-pub fn logprobs(logits: &Array, row: usize, drawn: u32, top: usize) -> Result<Logprobs, Error> {
-    let logits = logits.try_index(row as i32)?.as_dtype(Dtype::Float32)?;
-    logits.eval()?;
-    let logits: Vec<f32> = logits.to_vec_exact().map_err(|error| Error(error.to_string()))?;
-    Ok(Logprobs::of(&logits, drawn, top))
 }
 
 /// The same definition as our CPU kernel's, in MLX's ops, for one row `[vocabulary]`.

@@ -114,7 +114,7 @@ async fn serve(limits: Limits, milliseconds: u64) -> SocketAddr {
         delay: Duration::from_millis(milliseconds),
         ..Script::default()
     };
-    let loading = text::load_at_once(&Device::start(), limits, move || Ok::<_, String>(Scripted(script)));
+    let loading = text::load_at_once(&Device::start(), limits, move || Ok::<_, String>(Scripted::new(script)));
     let template = Template::new("{{ messages[0].content }}".to_owned(), None, None).unwrap();
     let tokenizer = load(byte_level("smollm"));
     let parts = ModelParts::new(tokenizer, Some(template), vec![1]);

@@ -100,7 +100,7 @@ fn log_probabilities_are_the_models_own() {
             drawn.push(token);
         }
     }
-    let tokens: Vec<u32> = drawn.iter().map(|drawn| drawn.id).collect();
+    let tokens: Vec<u32> = drawn.iter().map(|drawn| drawn.id.into()).collect();
     let runner = support::load(&path, options).expect("it loads");
     let logits = runner.logits(&[&prompt[..], &tokens[..count - 1]].concat()).expect("logits");
     let rows = logits.chunks_exact(runner.vocabulary()).skip(prompt.len() - 1);
@@ -108,9 +108,9 @@ fn log_probabilities_are_the_models_own() {
         let sum: f64 = row.iter().map(|logit| f64::from(*logit).exp()).sum();
         let expected = |id: u32| f64::from(row[id as usize]) - sum.ln();
         let told = drawn.logprobs.as_ref().expect("they were asked for");
-        assert!((f64::from(told.drawn) - expected(drawn.id)).abs() < 1e-3);
+        assert!((f64::from(told.drawn) - expected(drawn.id.into())).abs() < 1e-3);
         assert_eq!(told.top.len(), 4);
-        assert!(told.top.iter().all(|(id, logprob)| (f64::from(*logprob) - expected(*id)).abs() < 1e-3));
+        assert!(told.top.iter().all(|(id, logprob)| (f64::from(*logprob) - expected((*id).into())).abs() < 1e-3));
         assert!(told.top.is_sorted_by(|a, b| a.1 >= b.1));
     }
 }

@@ -14,7 +14,10 @@ use std::{
 
 use client::{Answer, begin, connect, finish, get, post, read_until};
 use fixture::{END, Server, Setup};
-use mettle::{engine::Limits, server::Config};
+use mettle::{
+    engine::{Limits, scripted::Call},
+    server::Config,
+};
 use serde_json::{Value, json};
 
 const CHAT: &str = "/v1/chat/completions";
@@ -203,21 +206,21 @@ fn a_forward_pass_that_fails_fails_its_request_only() {
     for panics in [false, true] {
         let mut setup = Setup::default();
         // The prompt is one pass and each token another, so the sixth of the first answer.
-        *(if panics { &mut setup.script.panic_at } else { &mut setup.script.fail_at }) = Some(5);
+        *(if panics { &mut setup.script.panics } else { &mut setup.script.fails }) = vec![(Call::Submit, 5)];
         let server = Server::start(setup);
         let frames = post(server.address, &request(&json!({"stream": true}))).frames();
         assert_eq!(frames.len(), 1 + 5 + 2, "{frames:?}");
         assert_eq!(frames[7], "[DONE]");
         let error: Value = serde_json::from_str(&frames[6]).expect("JSON");
         assert_eq!(error["error"]["type"], "server_error");
-        let reason = if panics { "panicked" } else { "pass 5 fails" };
+        let reason = if panics { "panicked" } else { "Submit 5 fails" };
         assert!(error["error"]["message"].as_str().is_some_and(|text| text.contains(reason)), "{error}");
         let (text, ..) = whole(&post(server.address, &request(&json!({}))));
         assert_eq!(text.len(), 40);
         server.until(|counters| counters["failed"] == 1 && counters["finished"] == 1);
     }
     let mut setup = Setup::default();
-    setup.script.fail_at = Some(5);
+    setup.script.fails = vec![(Call::Submit, 5)];
     let server = Server::start(setup);
     let failed = post(server.address, &request(&json!({})));
     assert_eq!((failed.status, &failed.json()["error"]["type"]), (500, &json!("server_error")));

@@ -1,12 +1,16 @@
-//! Drawing tokens as one node.
+//! Drawing tokens as one node, and how likely they were as another.
 
 use mlx_rs::Array;
 
-pub use crate::kernels::adjust::Adjustment;
+pub use crate::kernels::{adjust::Adjustment, logprobs::Asked};
 use crate::{
     Error,
     glue::{fits, with_rows},
-    kernels::sample::{self, Choice, Draw},
+    kernels::{
+        logprobs,
+        rows::RowsMut,
+        sample::{self, Choice, Draw},
+    },
     op::{Dtype, Output, apply_one},
 };
 
@@ -49,4 +53,26 @@ fn draw(row: &Sample) -> Draw<'_> {
     let Sample { temperature, top_k, top_p, min_p, u, .. } = *row;
     let choice = Choice { temperature, top_k: top_k as usize, top_p, min_p, u };
     Draw { choice, adjustments: &row.adjustments, allowed: row.allowed.as_deref() }
+}
+
+/// How likely tokens are by each of `asked`'s rows of `logits` `[rows, vocabulary]`: of the row's own in `drawn` `[rows]`
+/// u32 and of the most likely ones. `[asked, 1 + 2 * most]` u32, where `most` is the largest `top`: the bits of the drawn
+/// token's log probability, then ids and bits of log probabilities, most likely first.
+///
+/// # Errors
+/// Shapes that do not fit, a row that is not there, more tokens than the vocabulary has.
+pub fn logprobs(logits: &Array, drawn: &Array, asked: Vec<Asked>) -> Result<Array, Error> {
+    let fit = logits.ndim() == 2 && drawn.shape() == [logits.dim(0)] && drawn.dtype() == mlx_rs::Dtype::Uint32;
+    fits(fit, || format!("log probabilities of {:?} by {:?}", drawn.shape(), logits.shape()))?;
+    let there = |asked: &Asked| asked.row < logits.dim(0) as usize && asked.top <= logits.dim(1) as usize;
+    fits(asked.iter().all(there), || format!("{asked:?} of {:?}", logits.shape()))?;
+    let most = asked.iter().map(|asked| asked.top).max().unwrap_or(0);
+    let width = logprobs::width(most);
+    let shape = [asked.len() as i32, width as i32];
+    let output = Output { shape: &shape, dtype: Dtype::U32, donor: None };
+    apply_one(c"mettle::logprobs", &[logits, drawn], output, move |inputs, output| {
+        let drawn = inputs[1].gather::<u32>();
+        let results = RowsMut::packed(output.slice(), width);
+        with_rows(&inputs[0], 1, |logits| logprobs::logprobs(logits, &drawn, &asked, results));
+    })
 }

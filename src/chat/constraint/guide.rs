@@ -8,7 +8,7 @@ use llguidance::Matcher;
 use super::grammar::reason;
 use crate::{
     chat::{Error, Tokenizer},
-    engine::{Advice, Guide, TokenSet},
+    engine::{Advice, Guide, TokenId, TokenSet},
 };
 
 /// How a thought is guided.
@@ -142,7 +142,7 @@ impl AnswerGuide {
             self.rest(thought);
         }
         if !self.forced.is_empty() {
-            return Ok(Advice::Force(self.forced.iter().copied().collect()));
+            return Ok(Advice::Force(self.forced.iter().copied().map(TokenId).collect()));
         }
         if let Some(thought) = &self.thought {
             return Ok(thought.unended.clone());
@@ -155,8 +155,8 @@ impl AnswerGuide {
 }
 
 impl Guide for AnswerGuide {
-    fn advise(&mut self, taken: &[u32]) -> Result<Advice, String> {
-        taken.iter().try_for_each(|&token| self.take(token))?;
+    fn advise(&mut self, taken: &[TokenId]) -> Result<Advice, String> {
+        taken.iter().try_for_each(|&token| self.take(token.into()))?;
         self.next()
     }
 }
@@ -217,7 +217,7 @@ fn allowed(matcher: &mut Matcher, count: usize) -> Result<Advice, String> {
     }
     let forced = matcher.compute_ff_tokens();
     if !forced.is_empty() {
-        return Ok(Advice::Force(forced));
+        return Ok(Advice::Force(forced.into_iter().map(TokenId).collect()));
     }
     let mask = matcher.compute_mask().map_err(|error| reason(&error))?;
     let mut words = mask.as_slice().to_vec();

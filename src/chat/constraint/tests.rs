@@ -24,7 +24,7 @@ use crate::{
         prompt::tokenizer::tests::{byte_level, load},
     },
     checkpoint::Checkpoint,
-    engine::{Advice, Guide},
+    engine::{Advice, Guide, TokenId},
 };
 
 /// A tokenizer with its grammars.
@@ -113,12 +113,12 @@ impl Bench {
                     };
                     let token = spelled.get(&rest.len()).copied().filter(fits);
                     let token = token.or_else(|| others.find(|&id| mask.contains(id)));
-                    vec![token.ok_or_else(|| format!("nothing allowed begins {}", shown(rest)))?]
+                    vec![TokenId(token.ok_or_else(|| format!("nothing allowed begins {}", shown(rest)))?)]
                 }
                 other => return Err(format!("{other:?} before {}", shown(rest))),
             };
             for &token in &taken {
-                let bytes = self.tokenizer.bytes_of(token);
+                let bytes = self.tokenizer.bytes_of(token.into());
                 rest = rest
                     .strip_prefix(bytes)
                     .filter(|_| !bytes.is_empty())

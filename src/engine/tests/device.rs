@@ -77,7 +77,7 @@ fn double(handle: &Handle<Doubling>, number: i64) -> Result<Option<Result<i64, S
 }
 
 fn on(device: &Device, script: Script) -> Handle<Job> {
-    text::load_at_once(device, Limits::default(), || Ok::<_, ()>(Scripted(script))).wait().expect("it loads")
+    text::load_at_once(device, Limits::default(), || Ok::<_, ()>(Scripted::new(script))).wait().expect("it loads")
 }
 
 #[test]

@@ -4,10 +4,10 @@ use super::*;
 
 #[test]
 fn a_panic_outside_of_a_pass_fails_its_job_only() {
-    let engine = engine(Script { cut_panics: true, ..script() }, Limits::default());
+    let engine = engine(Script { panics: vec![(Call::Cut, 0)], ..script() }, Limits::default());
     assert_eq!(collect(submit(&engine, &prompt(1, 4), 5)).2, Finish::Length, "there is nothing to cut yet");
     let (_, _, reason) = collect(submit(&engine, &prompt(1, 4), 5));
-    assert_eq!(reason, Finish::Failed("the model panicked: the cut panics as the script says".into()));
+    assert_eq!(reason, Finish::Failed("the model panicked: Cut 0 panics as the script says".into()));
     assert_eq!(collect(submit(&engine, &prompt(2, 4), 5)).2, Finish::Length, "the engine goes on");
 }
 

@@ -7,8 +7,8 @@ use super::*;
 /// A guide made of a function.
 struct By<F>(F);
 
-impl<F: FnMut(&[u32]) -> Result<Advice, String> + Send> Guide for By<F> {
-    fn advise(&mut self, taken: &[u32]) -> Result<Advice, String> {
+impl<F: FnMut(&[TokenId]) -> Result<Advice, String> + Send> Guide for By<F> {
+    fn advise(&mut self, taken: &[TokenId]) -> Result<Advice, String> {
         self.0(taken)
     }
 }
@@ -17,20 +17,25 @@ fn mask(ids: impl IntoIterator<Item = u32>) -> Advice {
     Advice::Mask(Arc::new(ids.into_iter().collect()))
 }
 
+fn force(ids: impl IntoIterator<Item = u32>) -> Advice {
+    Advice::Force(ids.into_iter().map(TokenId).collect())
+}
+
 /// A job of the prompt 1, 2 with this guide; stop token 7.
 fn guided(
     engine: &Handle<Job>,
-    guide: impl FnMut(&[u32]) -> Result<Advice, String> + Send + 'static,
+    guide: impl FnMut(&[TokenId]) -> Result<Advice, String> + Send + 'static,
     change: impl FnOnce(Job) -> Job,
 ) -> UnboundedReceiver<Step> {
     let (steps, receiver) = unbounded_channel();
-    let job = Job { guide: Some(Box::new(By(guide))), stop_tokens: vec![7], ..Job::new(vec![1, 2], 20, steps) };
+    let job =
+        Job { guide: Some(Box::new(By(guide))), stop_tokens: vec![TokenId(7)], ..Job::new(vec![1, 2], 20, steps) };
     engine.submit(change(job)).expect("there is room");
     receiver
 }
 
 /// Gives these advices one after the other, the last one for ever.
-fn playing(mut advices: Vec<Advice>) -> impl FnMut(&[u32]) -> Result<Advice, String> + Send + 'static {
+fn playing(mut advices: Vec<Advice>) -> impl FnMut(&[TokenId]) -> Result<Advice, String> + Send + 'static {
     advices.reverse();
     move |_| Ok(if advices.len() > 1 { advices.pop().expect("two") } else { advices[0].clone() })
 }
@@ -47,7 +52,6 @@ fn what_guides_say_is_said() {
         let (_, answer, finish) = collect(guided(&engine, playing(advices.clone()), |job| job));
         assert_eq!((answer.as_slice(), finish), (expected, reason), "{advices:?}");
     };
-    let force = |tokens: &[u32]| Advice::Force(tokens.to_vec());
     check(vec![Advice::Free], &[5, 6], Finish::Stop);
     check(vec![mask([4, 9]), Advice::Free], &[9, 6], Finish::Stop);
     // The stop token is as any other: only where the mask has it.
@@ -55,14 +59,10 @@ fn what_guides_say_is_said() {
     check(vec![mask([7])], &[], Finish::Stop);
     check(vec![Advice::End], &[], Finish::Stop);
     check(vec![Advice::Free, Advice::End], &[5], Finish::Stop);
-    check(vec![force(&[9]), Advice::Free], &[9, 6], Finish::Stop);
-    check(vec![force(&[9, 8, 10]), Advice::End], &[9, 8, 10], Finish::Stop);
-    check(vec![force(&[9, 7, 10])], &[9], Finish::Stop);
-    check(
-        vec![force(&(100..115).collect::<Vec<_>>())],
-        &[(100..115), (100..105)].into_iter().flatten().collect::<Vec<_>>(),
-        Finish::Length,
-    );
+    check(vec![force([9]), Advice::Free], &[9, 6], Finish::Stop);
+    check(vec![force([9, 8, 10]), Advice::End], &[9, 8, 10], Finish::Stop);
+    check(vec![force([9, 7, 10])], &[9], Finish::Stop);
+    check(vec![force(100..115)], &[(100..115), (100..105)].into_iter().flatten().collect::<Vec<_>>(), Finish::Length);
 }
 
 #[test]
@@ -71,11 +71,11 @@ fn a_guided_job_changes_nothing_for_others() {
     // Allows and forces by what it was told alone.
     let guide = || {
         let mut last = 0;
-        move |taken: &[u32]| {
-            last = taken.last().copied().unwrap_or(last);
+        move |taken: &[TokenId]| {
+            last = taken.last().map_or(last, |id| id.0);
             Ok(match last % 4 {
                 0 => Advice::Free,
-                1 => Advice::Force(vec![last + 1, last + 6, last / 2]),
+                1 => force([last + 1, last + 6, last / 2]),
                 modulus => mask((0..1000).filter(|id| id % 5 == modulus)),
             })
         }
@@ -99,10 +99,10 @@ fn a_guide_is_told_every_token_in_order() {
         let engine = engine(script(), Limits { prefill_chunk: chunk, ..Limits::default() });
         let told = Arc::new(Mutex::new(Vec::new()));
         let (all, mut forced) = (Arc::clone(&told), 0);
-        let guide = move |taken: &[u32]| {
+        let guide = move |taken: &[TokenId]| {
             all.lock().expect("no panic").push(taken.to_vec());
             forced += 1;
-            Ok(if forced % 2 == 0 { Advice::Force((0..5).map(|i| 100 + i).collect()) } else { Advice::Free })
+            Ok(if forced % 2 == 0 { force(100..105) } else { Advice::Free })
         };
         let (_, answer, _) = collect(guided(&engine, guide, |job| Job { logprobs, ..job }));
         let told = told.lock().expect("no panic");
@@ -119,7 +119,7 @@ fn a_guide_is_told_every_token_in_order() {
 fn forced_tokens_are_computed_in_one_pass() {
     let log = Log::default();
     let engine = engine(Script { log: log.clone(), ..script() }, Limits::default());
-    let advices = vec![Advice::Free, Advice::Force(vec![10, 11, 12, 13]), Advice::Free];
+    let advices = vec![Advice::Free, force([10, 11, 12, 13]), Advice::Free];
     let (_, answer, _) = collect(guided(&engine, playing(advices), |job| Job { max_tokens: 7, ..job }));
     // The prompt, the first token, four forced ones (the first of which that pass drew), and what follows them.
     assert_eq!(log.passes(), [[2], [1], [4], [1]]);
@@ -143,7 +143,7 @@ fn a_guide_that_fails_fails_its_job_only() {
     for (mut fails, piece) in cases {
         let beside = submit(&engine, &prompt(1, 4), 30);
         let mut told = 0;
-        let guide = move |taken: &[u32]| {
+        let guide = move |taken: &[TokenId]| {
             told += taken.len();
             if told < 5 { Ok(Advice::Free) } else { fails() }
         };
@@ -160,7 +160,7 @@ fn a_guide_thinks_while_the_model_computes() {
     let log = Log::default();
     let engine = engine(Script { log: log.clone(), ..script() }, Limits::default());
     let mut told = 0;
-    let guide = move |taken: &[u32]| {
+    let guide = move |taken: &[TokenId]| {
         told += taken.len();
         // The pass that this advice is for begins without waiting for it.
         wait("the pass begins", || log.passes().len() > told);
@@ -174,7 +174,7 @@ fn a_job_cancelled_while_its_guide_thinks_is_gone() {
     let engine = engine(script(), Limits { rows: 1, ..Limits::default() });
     let (thinking, began) = mpsc::channel();
     let (release, held) = mpsc::channel::<()>();
-    let guide = move |_: &[u32]| {
+    let guide = move |_: &[TokenId]| {
         let _ = thinking.send(());
         let _ = held.recv();
         Ok(Advice::Free)
@@ -192,12 +192,9 @@ fn a_job_cancelled_while_its_guide_thinks_is_gone() {
 #[test]
 fn log_probabilities_come_with_every_token_that_asks() {
     let engine = engine(script(), Limits::default());
-    for (logprobs, advice) in [
-        (Some(3), Advice::Free),
-        (Some(0), mask([500])),
-        (Some(50), Advice::Force(vec![4, 5, 6])),
-        (None, Advice::Force(vec![4, 5])),
-    ] {
+    for (logprobs, advice) in
+        [(Some(3), Advice::Free), (Some(0), mask([500])), (Some(50), force([4, 5, 6])), (None, force([4, 5]))]
+    {
         let mut steps = guided(&engine, playing(vec![advice]), |job| Job { logprobs, ..job });
         let mut count = 0;
         while let Some(step) = steps.blocking_recv() {

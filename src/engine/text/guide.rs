@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::engine::token_set::TokenSet;
+use crate::engine::{token::TokenId, token_set::TokenSet};
 
 /// Is told the tokens of one answer and says which may come next. Lives on the guide threads, which think while the
 /// device computes.
@@ -12,7 +12,7 @@ pub trait Guide: Send {
     ///
     /// # Errors
     /// A text that fails the job; so do a panic, and advice that allows nothing.
-    fn advise(&mut self, taken: &[u32]) -> Result<Advice, String>;
+    fn advise(&mut self, taken: &[TokenId]) -> Result<Advice, String>;
 }
 
 /// How an answer may go on.
@@ -23,7 +23,7 @@ pub enum Advice {
     /// With one of these. The job's stop tokens are allowed where they are among them.
     Mask(Arc<TokenSet>),
     /// With these, at least one, whatever the model makes of them. They are computed in one pass.
-    Force(Vec<u32>),
+    Force(Vec<TokenId>),
     /// Not at all: it is complete.
     End,
 }

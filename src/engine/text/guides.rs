@@ -10,7 +10,7 @@ use std::{
 };
 
 use super::guide::{Advice, Guide};
-use crate::engine::{failure::panic_text, token_set::TokenSet};
+use crate::engine::{failure::panic_text, token::TokenId, token_set::TokenSet};
 
 /// More would compete with the forward pass for the cores.
 const MOST_THREADS: usize = 4;
@@ -24,13 +24,13 @@ pub struct Guides {
 
 struct Question {
     guide: Box<dyn Guide>,
-    taken: Vec<u32>,
+    taken: Vec<TokenId>,
     answer: Pending,
 }
 
 impl Guides {
     /// Has the guide think about these tokens.
-    pub fn ask(&mut self, guide: Box<dyn Guide>, taken: Vec<u32>) -> Pending {
+    pub fn ask(&mut self, guide: Box<dyn Guide>, taken: Vec<TokenId>) -> Pending {
         let answer = Pending::default();
         let threads = &mut self.threads;
         let inbox = self.inbox.get_or_insert_with(|| start(threads));
@@ -74,7 +74,7 @@ fn think(questions: &Mutex<Receiver<Question>>) {
     }
 }
 
-fn advised(mut guide: Box<dyn Guide>, taken: &[u32]) -> Advised {
+fn advised(mut guide: Box<dyn Guide>, taken: &[TokenId]) -> Advised {
     let advice = catch_unwind(AssertUnwindSafe(|| guide.advise(taken)));
     let advice = advice.unwrap_or_else(|panic| Err(format!("the answer's guide panicked: {}", panic_text(&*panic))))?;
     let possible = match &advice {

@@ -1,14 +1,14 @@
 //! Text generation, one kind of instance: a [`Job`] of token ids is answered with [`Step`]s.
 //!
 //! The scheduler gives a job a row, starts it from the longest remembered prefix, prefills it chunk by chunk and decodes
-//! all rows together. A model is anything that implements [`Runner`]. A job may have a [`Guide`] that says which tokens
-//! may come next; it thinks on threads of its own while the device computes.
+//! all rows together, prompts and answers in one pass. A model is anything that implements [`Runner`]. A job may have a
+//! [`Guide`] that says which tokens may come next; it thinks on threads of its own while the device computes.
 
+mod drawn;
 mod guide;
 mod guides;
 mod job;
 mod limits;
-mod logprobs;
 mod penalties;
 mod prefix;
 mod runner;
@@ -16,13 +16,13 @@ mod sampling;
 mod scheduler;
 mod sequence;
 
+pub use drawn::{Accepted, Drawn, Logprobs, MOST_TOP};
 pub use guide::{Advice, Guide};
 pub use guides::Pending;
-pub use job::{Finish, Job, Step};
+pub use job::{Finish, Job, Media, Step, TokenPrompt};
 pub use limits::Limits;
-pub use logprobs::{Logprobs, MOST_TOP};
-pub use penalties::Adjustment;
-pub use runner::{Draw, Drawn, Row, Runner};
+pub use penalties::{Adjustment, Penalties};
+pub use runner::{Draw, Row, Runner, Tokens};
 pub use sampling::{Dry, Sampling};
 pub use scheduler::Scheduler;
 

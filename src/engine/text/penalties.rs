@@ -1,123 +1,100 @@
-//! What penalties and biases do to single logits before a token is drawn. Made anew for every token, as a function of
-//! prompt and answer alone, so it has to be quick: a pass over the tokens, no ordered map.
+//! What penalties and biases do to single logits before a token is drawn. Kept from token to token, so that a token
+//! costs the same behind a long prompt as behind a short one.
 
-use super::{runner::Draw, sampling::Dry};
+mod repeats;
+
+use std::collections::HashMap;
+
+use super::sampling::Sampling;
+use crate::engine::token::TokenId;
+use repeats::Repeats;
 
 /// A logit becomes (logit / penalty if it is positive, else logit * penalty) + offset.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Adjustment {
-    pub id: u32,
+    pub id: TokenId,
     pub penalty: f32,
     pub offset: f32,
 }
 
-impl Draw<'_> {
-    /// The changes to single logits, each id once. None for most requests.
-    pub fn adjustments(&self) -> Vec<Adjustment> {
-        let sampling = self.sampling;
-        let repetition = sampling.repetition_penalty.unwrap_or(1.0);
-        let presence = sampling.presence_penalty.unwrap_or(0.0);
-        let frequency = sampling.frequency_penalty.unwrap_or(0.0);
-        let repeats = repetition != 1.0;
-        let counts = presence != 0.0 || frequency != 0.0;
-        let dry = sampling.dry.as_ref().map(|dry| self.dry(dry)).unwrap_or_default();
-        let prompt = if repeats { self.prompt } else { &[] };
-        let answer = if repeats || counts { self.answer } else { &[] };
-        let offsets = dry.iter().map(|(id, loss)| (*id, -loss)).chain(sampling.logit_bias.iter().copied());
-        let biased = offsets.clone().map(|(id, _)| id);
-        let mut adjustments = Adjustments::over(prompt.iter().chain(answer).copied().chain(biased));
-        for &id in prompt {
-            adjustments.at(id).penalty = repetition;
-        }
-        for &id in answer {
-            let (adjustment, first) = adjustments.in_answer(id);
-            adjustment.penalty = repetition;
-            adjustment.offset -= frequency + if first { presence } else { 0.0 };
-        }
-        offsets.for_each(|(id, offset)| adjustments.at(id).offset += offset);
-        adjustments.list
-    }
+/// The penalties of one sequence.
+#[derive(Debug, Clone)]
+pub struct Penalties {
+    repetition: f32,
+    presence: f32,
+    frequency: f32,
+    /// Each id once.
+    list: Vec<Adjustment>,
+    /// Where in the list an id stands, and whether the answer has it.
+    places: HashMap<TokenId, (usize, bool)>,
+    repeats: Option<Repeats>,
+}
 
-    /// The tokens that DRY penalises and what they lose, each once.
-    fn dry(&self, dry: &Dry) -> Vec<(u32, f32)> {
-        if dry.multiplier == 0.0 {
-            return Vec::new();
+impl Penalties {
+    /// Before the first token of an answer.
+    pub fn new(sampling: &Sampling, prompt: &[TokenId]) -> Penalties {
+        let dry = sampling.dry.as_ref().filter(|dry| dry.multiplier != 0.0);
+        let mut penalties = Penalties {
+            repetition: sampling.repetition_penalty.unwrap_or(1.0),
+            presence: sampling.presence_penalty.unwrap_or(0.0),
+            frequency: sampling.frequency_penalty.unwrap_or(0.0),
+            list: Vec::new(),
+            places: HashMap::new(),
+            repeats: dry.map(|dry| Repeats::new(dry, prompt)),
+        };
+        for &(id, bias) in &sampling.logit_bias {
+            penalties.at(TokenId(id)).0.offset += bias;
         }
-        let range = dry.range.unwrap_or(usize::MAX);
-        // The last token first: what a match follows is then what begins the list.
-        let text: Vec<u32> = self.answer.iter().rev().chain(self.prompt.iter().rev()).take(range).copied().collect();
-        let unbroken = text.iter().position(|id| dry.breakers.contains(*id)).unwrap_or(text.len());
-        if unbroken < dry.allowed_length.max(1) {
-            return Vec::new();
-        }
-        let mut longest: Vec<(u32, usize)> = Vec::new();
-        for (at, length) in matches(&text).into_iter().enumerate().skip(1) {
-            // What stood after the earlier occurrence.
-            let (next, length) = (text[at - 1], length.min(unbroken));
-            if length >= dry.allowed_length.max(1) && !dry.breakers.contains(next) {
-                longest.push((next, length));
+        if penalties.repetition != 1.0 {
+            for &id in prompt {
+                penalties.at(id).0.penalty = penalties.repetition;
             }
         }
-        // Of several occurrences before the same token the longest counts.
-        longest.sort_unstable_by(|a, b| a.0.cmp(&b.0).then(b.1.cmp(&a.1)));
-        longest.dedup_by_key(|(id, _)| *id);
-        let loss = |length: usize| {
-            let exponent = i32::try_from(length - dry.allowed_length.min(length)).unwrap_or(i32::MAX);
-            (dry.multiplier * dry.base.powi(exponent)).min(f32::MAX)
-        };
-        longest.into_iter().map(|(id, length)| (id, loss(length))).collect()
+        penalties
     }
-}
 
-/// For each place, how many tokens from there on are those that the list begins with: the Z algorithm (Gusfield 1997),
-/// which looks at every token a constant number of times.
-fn matches(tokens: &[u32]) -> Vec<usize> {
-    let mut lengths = vec![0; tokens.len()];
-    // The match that reaches furthest: tokens[start..end] is tokens[..end - start].
-    let (mut start, mut end) = (0, 0);
-    for at in 1..tokens.len() {
-        let mut length = if at < end { lengths[at - start].min(end - at) } else { 0 };
-        while at + length < tokens.len() && tokens[length] == tokens[at + length] {
-            length += 1;
+    /// Whether they change with the tokens of the answer.
+    pub fn depend_on_answer(&self) -> bool {
+        self.count_tokens() || self.repeats.is_some()
+    }
+
+    fn count_tokens(&self) -> bool {
+        self.repetition != 1.0 || self.presence != 0.0 || self.frequency != 0.0
+    }
+
+    /// One more token of the answer.
+    pub fn push(&mut self, id: TokenId) {
+        if let Some(repeats) = &mut self.repeats {
+            repeats.push(id);
         }
-        if at + length > end {
-            (start, end) = (at, at + length);
+        if self.count_tokens() {
+            let (repetition, presence, frequency) = (self.repetition, self.presence, self.frequency);
+            let (adjustment, in_answer) = self.at(id);
+            adjustment.penalty = repetition;
+            adjustment.offset -= frequency + if *in_answer { 0.0 } else { presence };
+            *in_answer = true;
         }
-        lengths[at] = length;
-    }
-    lengths
-}
-
-/// Adjustments in the making, found by id through a table as wide as the greatest of them.
-struct Adjustments {
-    list: Vec<Adjustment>,
-    /// Place in the list plus 1; 0 is none. The highest bit says that the answer has the token.
-    places: Vec<u32>,
-}
-
-const IN_ANSWER: u32 = 1 << 31;
-
-impl Adjustments {
-    fn over(ids: impl Iterator<Item = u32>) -> Adjustments {
-        let width = ids.max().map_or(0, |greatest| greatest as usize + 1);
-        Adjustments { list: Vec::new(), places: vec![0; width] }
     }
 
-    fn at(&mut self, id: u32) -> &mut Adjustment {
-        let place = &mut self.places[id as usize];
-        if *place == 0 {
-            self.list.push(Adjustment { id, penalty: 1.0, offset: 0.0 });
-            *place = self.list.len() as u32;
+    /// The changes to single logits, each id once. None for most requests.
+    pub fn adjustments(&self) -> Vec<Adjustment> {
+        let mut list = self.list.clone();
+        for (id, loss) in self.repeats.iter().flat_map(Repeats::losses) {
+            match self.places.get(&id) {
+                Some((place, _)) => list[*place].offset -= loss,
+                None => list.push(Adjustment { id, penalty: 1.0, offset: -loss }),
+            }
         }
-        &mut self.list[(*place & !IN_ANSWER) as usize - 1]
+        list
     }
 
-    /// One more of the answer's tokens, and whether it is the first of its kind there.
-    fn in_answer(&mut self, id: u32) -> (&mut Adjustment, bool) {
-        self.at(id);
-        let first = self.places[id as usize] & IN_ANSWER == 0;
-        self.places[id as usize] |= IN_ANSWER;
-        (self.at(id), first)
+    fn at(&mut self, id: TokenId) -> (&mut Adjustment, &mut bool) {
+        let list = &mut self.list;
+        let (place, in_answer) = self.places.entry(id).or_insert_with(|| {
+            list.push(Adjustment { id, penalty: 1.0, offset: 0.0 });
+            (list.len() - 1, false)
+        });
+        (&mut list[*place], in_answer)
     }
 }
 

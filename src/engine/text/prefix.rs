@@ -1,23 +1,78 @@
 //! Remembered prefixes: states of earlier sequences that a new one may start from.
+//!
+//! They are kept in the lexicographic order of what they hold. There, the entry that shares the longest beginning with
+//! a prompt stands right before or right behind the prompt's own place.
 
-/// States by the tokens they hold, the least recently used forgotten first once they take too many bytes.
+use std::{
+    collections::BTreeMap,
+    ops::Bound::{Excluded, Included, Unbounded},
+    sync::Arc,
+};
+
+use super::job::TokenPrompt;
+use crate::engine::token::TokenId;
+
+/// What a position of a sequence holds: a token, or a piece of the media that the token stands for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Key(u64);
+
+impl From<TokenId> for Key {
+    fn from(id: TokenId) -> Key {
+        Key(u64::from(id.0))
+    }
+}
+
+impl Key {
+    /// Of a place within media. All token ids lie below.
+    fn of_media(hash: u64, offset: usize) -> Key {
+        Key(hash.wrapping_add(offset as u64) | 1 << 63)
+    }
+
+    /// Of each position of a prompt.
+    pub fn of_prompt(prompt: &TokenPrompt) -> Vec<Key> {
+        let mut keys: Vec<Key> = prompt.tokens.iter().map(|&id| Key::from(id)).collect();
+        for media in &prompt.media {
+            let place = &mut keys[media.start..media.start + media.length];
+            for (offset, key) in place.iter_mut().enumerate() {
+                *key = Key::of_media(media.hash, offset);
+            }
+        }
+        keys
+    }
+}
+
+/// States by what they hold, the least recently used forgotten first once they take too many bytes.
 pub struct Prefixes<State> {
-    entries: Vec<Entry<State>>,
+    entries: BTreeMap<Arc<[Key]>, Entry<State>>,
+    /// The entries by their last use.
+    uses: BTreeMap<u64, Arc<[Key]>>,
+    /// Of all entries.
+    bytes: usize,
     budget: usize,
     clock: u64,
+    /// States can be cut at any length, so that one holds all its beginnings.
+    cuts: bool,
 }
 
 struct Entry<State> {
-    tokens: Vec<u32>,
     state: State,
     bytes: usize,
     used: u64,
 }
 
+/// What is remembered of a prompt.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Found<State> {
+    /// The longest state that holds the first tokens of the prompt but not all of them, with its length.
+    pub state: Option<(State, usize)>,
+    /// How many tokens the prompt shares with the entry that shares the most, whether or not its state is of use.
+    pub shared: usize,
+}
+
 impl<State> Prefixes<State> {
-    /// `budget` in bytes; 0 remembers nothing.
-    pub fn new(budget: usize) -> Prefixes<State> {
-        Prefixes { entries: Vec::new(), budget, clock: 0 }
+    /// `budget` in bytes; 0 remembers nothing. `cuts` says whether states can be cut at any length.
+    pub fn new(budget: usize, cuts: bool) -> Prefixes<State> {
+        Prefixes { entries: BTreeMap::new(), uses: BTreeMap::new(), bytes: 0, budget, clock: 0, cuts }
     }
 
     pub fn len(&self) -> usize {
@@ -25,125 +80,106 @@ impl<State> Prefixes<State> {
     }
 
     pub fn bytes(&self) -> usize {
-        self.entries.iter().map(|entry| entry.bytes).sum()
+        self.bytes
     }
 
-    /// The longest state that holds the first tokens of `prompt` but not all of them, with its length. `cut` makes
-    /// the state of an entry as it was after so many tokens, where that can be done.
-    pub fn find(&mut self, prompt: &[u32], cut: impl Fn(&State, usize) -> Option<State>) -> Option<(State, usize)> {
-        self.clock += 1;
+    /// Looks for a state to start from. `cut` makes the state of an entry as it was after so many tokens, where that
+    /// can be done.
+    pub fn find(&mut self, prompt: &[Key], cut: impl Fn(&State, usize) -> Option<State>) -> Found<State> {
         let limit = prompt.len().saturating_sub(1);
-        let mut candidates: Vec<(usize, usize)> = self
-            .entries
-            .iter()
-            .enumerate()
-            .map(|(index, entry)| (common(&entry.tokens, prompt).min(limit), index))
-            .filter(|(shared, _)| *shared > 0)
-            .collect();
-        candidates.sort_unstable_by(|a, b| b.cmp(a));
-        for (shared, index) in candidates {
-            if let Some(state) = cut(&self.entries[index].state, shared) {
-                self.entries[index].used = self.clock;
-                return Some((state, shared));
+        let before = self.entries.range::<[Key], _>((Unbounded, Included(prompt))).next_back();
+        let behind = self.entries.range::<[Key], _>((Excluded(prompt), Unbounded)).next();
+        let neighbours = [before, behind].into_iter().flatten();
+        let nearest = neighbours.map(|(keys, entry)| (common(keys, prompt), keys, entry)).max_by_key(|near| near.0);
+        let Some((shared, keys, entry)) = nearest else { return Found { state: None, shared: 0 } };
+        let mut length = shared.min(limit);
+        let state = if length > 0 { cut(&entry.state, length) } else { None };
+        if let Some(state) = state {
+            let keys = Arc::clone(keys);
+            self.touch(&keys);
+            return Found { state: Some((state, length)), shared };
+        }
+        // Of the entries that the prompt begins with, the longest whose state is as long as its keys.
+        while length > 0 {
+            let shorter = self.entries.range::<[Key], _>((Unbounded, Included(&prompt[..length]))).next_back();
+            let Some((keys, entry)) = shorter else { break };
+            let within = common(keys, &prompt[..length]);
+            if within < keys.len() {
+                length = within;
+                continue;
+            }
+            if let Some(state) = cut(&entry.state, within) {
+                let keys = Arc::clone(keys);
+                self.touch(&keys);
+                return Found { state: Some((state, within)), shared };
+            }
+            length = within.saturating_sub(1);
+        }
+        Found { state: None, shared }
+    }
+
+    /// Remembers a state that holds `keys`. One that can be cut takes the place of the entry it begins with, and is
+    /// itself not needed where an entry begins with it.
+    pub fn insert(&mut self, keys: &[Key], state: State, bytes: usize) {
+        let at_least = self.entries.range::<[Key], _>((Included(keys), Unbounded)).next();
+        let is_known = |known: &[Key]| if self.cuts { known.starts_with(keys) } else { known == keys };
+        if let Some((known, _)) = at_least.filter(|(known, _)| is_known(known)) {
+            let known = Arc::clone(known);
+            return self.touch(&known);
+        }
+        if keys.is_empty() || bytes > self.budget {
+            return;
+        }
+        if self.cuts {
+            // No entry begins with another one, so that it is the one right before.
+            let before = self.entries.range::<[Key], _>((Unbounded, Excluded(keys))).next_back();
+            if let Some(start) = before.map(|(start, _)| Arc::clone(start)).filter(|start| keys.starts_with(start)) {
+                self.forget(&start);
             }
         }
-        None
-    }
-
-    /// How many tokens `prompt` shares with the entry that shares the most, whether or not its state is of use.
-    pub fn shared(&self, prompt: &[u32]) -> usize {
-        self.entries.iter().map(|entry| common(&entry.tokens, prompt)).max().unwrap_or(0)
-    }
-
-    /// Forgets the state of exactly these tokens.
-    pub fn forget(&mut self, tokens: &[u32]) {
-        self.entries.retain(|entry| entry.tokens != tokens);
-    }
-
-    /// Remembers a state that holds `tokens`. One that `contains` others (a state that can be cut anywhere) takes the
-    /// place of the entries it starts with, and is itself not needed where an entry starts with it.
-    pub fn insert(&mut self, tokens: Vec<u32>, state: State, bytes: usize, contains: bool) {
         self.clock += 1;
-        let clock = self.clock;
-        let known = self.entries.iter_mut().find(|entry| match contains {
-            true => entry.tokens.starts_with(&tokens),
-            false => entry.tokens == tokens,
-        });
-        if let Some(known) = known {
-            known.used = clock;
-            return;
-        }
-        if tokens.is_empty() || bytes > self.budget {
-            return;
-        }
-        if contains {
-            self.entries.retain(|entry| !tokens.starts_with(&entry.tokens));
-        }
-        self.entries.push(Entry { tokens, state, bytes, used: clock });
+        let keys: Arc<[Key]> = keys.into();
+        self.uses.insert(self.clock, Arc::clone(&keys));
+        self.entries.insert(keys, Entry { state, bytes, used: self.clock });
+        self.bytes += bytes;
         self.shrink_to(self.budget);
     }
 
-    /// Forgets states of so many bytes, or all.
+    /// Forgets the state of exactly these keys.
+    pub fn forget(&mut self, keys: &[Key]) {
+        if let Some(entry) = self.entries.remove(keys) {
+            self.uses.remove(&entry.used);
+            self.bytes -= entry.bytes;
+        }
+    }
+
+    /// Forgets states of at least so many bytes, or all.
     pub fn shed(&mut self, bytes: usize) {
-        self.shrink_to(self.bytes().saturating_sub(bytes));
+        self.shrink_to(self.bytes.saturating_sub(bytes));
     }
 
     fn shrink_to(&mut self, bytes: usize) {
-        while self.bytes() > bytes {
-            let oldest = (0..self.entries.len()).min_by_key(|&index| self.entries[index].used);
-            self.entries.swap_remove(oldest.expect("more than no bytes need an entry"));
+        while self.bytes > bytes {
+            let (_, oldest) = self.uses.pop_first().expect("more than no bytes need an entry");
+            let entry = self.entries.remove(&oldest).expect("each use is an entry's");
+            self.bytes -= entry.bytes;
         }
+    }
+
+    /// The entry was used just now.
+    fn touch(&mut self, keys: &Arc<[Key]>) {
+        self.clock += 1;
+        let entry = self.entries.get_mut(keys).expect("it was just found");
+        self.uses.remove(&entry.used);
+        entry.used = self.clock;
+        self.uses.insert(self.clock, Arc::clone(keys));
     }
 }
 
-/// How many tokens the two start with in common.
-fn common(a: &[u32], b: &[u32]) -> usize {
+/// How many keys the two start with in common.
+fn common(a: &[Key], b: &[Key]) -> usize {
     a.iter().zip(b).take_while(|(a, b)| a == b).count()
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn store(budget: usize) -> Prefixes<&'static str> {
-        Prefixes::new(budget)
-    }
-
-    #[test]
-    fn the_longest_shared_start_wins_and_never_all_of_the_prompt() {
-        let mut prefixes = store(100);
-        prefixes.insert(vec![1, 2, 3], "a", 1, true);
-        prefixes.insert(vec![1, 2, 4, 5], "b", 1, true);
-        let found =
-            |prefixes: &mut Prefixes<&'static str>, prompt: &[u32]| prefixes.find(prompt, |state, _| Some(*state));
-        assert_eq!(found(&mut prefixes, &[1, 2, 4, 9]), Some(("b", 3)));
-        assert_eq!(found(&mut prefixes, &[1, 2, 3]), Some(("b", 2)), "the last token is computed again");
-        assert_eq!(found(&mut prefixes, &[1, 2, 3, 3]), Some(("a", 3)));
-        assert_eq!(found(&mut prefixes, &[7]), None);
-    }
-
-    #[test]
-    fn a_longer_entry_takes_the_place_of_its_beginning_only_if_it_can_be_cut() {
-        for contains in [true, false] {
-            let mut prefixes = store(100);
-            prefixes.insert(vec![1, 2], "short", 1, contains);
-            prefixes.insert(vec![1, 2, 3], "long", 1, contains);
-            assert_eq!(prefixes.len(), if contains { 1 } else { 2 });
-            prefixes.insert(vec![1], "shorter", 1, contains);
-            assert_eq!(prefixes.len(), if contains { 1 } else { 3 });
-        }
-    }
-
-    #[test]
-    fn the_least_recently_used_goes_first() {
-        let mut prefixes = store(10);
-        prefixes.insert(vec![1, 1], "a", 4, true);
-        prefixes.insert(vec![2, 2], "b", 4, true);
-        assert!(prefixes.find(&[1, 1, 1], |state, _| Some(*state)).is_some());
-        prefixes.insert(vec![3, 3], "c", 4, true);
-        assert!(prefixes.find(&[2, 2, 2], |state, _| Some(*state)).is_none(), "b was used longest ago");
-        assert!(prefixes.find(&[1, 1, 1], |state, _| Some(*state)).is_some());
-        prefixes.insert(vec![4, 4], "too large", 11, true);
-        assert_eq!((prefixes.len(), prefixes.bytes()), (2, 8));
-    }
-}
+mod tests;

@@ -1,15 +1,16 @@
-//! Who computes next. A tick takes new jobs, lets the cancelled go, admits the waiting and runs one forward pass:
-//! a chunk of one prompt, or the next token of every answer.
+//! Who computes next. A tick takes new jobs, lets the cancelled go, admits the waiting and runs one forward pass: the
+//! next tokens of every answer, and chunks of prompts up to a budget of tokens.
 
 use std::{collections::VecDeque, sync::Arc, time::Instant};
 
 use super::{
+    drawn::Accepted,
     guides::Guides,
     job::{Finish, Job, Step},
     limits::Limits,
-    prefix::Prefixes,
-    runner::{Drawn, Row, Runner},
-    sequence::{Memory, Sequence, Taking},
+    prefix::{Found, Key, Prefixes},
+    runner::{Row, Runner},
+    sequence::{Bounds, Ended, Part, Sequence, Snapshot, Start},
 };
 use crate::engine::{
     failure::{RunError, guarded},
@@ -24,22 +25,66 @@ pub struct Scheduler<R: Runner> {
     limits: Limits,
     waiting: VecDeque<(Job, Place)>,
     rows: Vec<Sequence<R::State>>,
+    /// The id of the next sequence.
+    next_id: u64,
+    /// The pass that was submitted and not collected yet.
+    flight: Option<Flight<R::Pass>>,
     prefixes: Prefixes<R::State>,
     guides: Guides,
-    /// Prompts and answers take turns; this says whose is next when both are there.
-    prompt_next: bool,
     counters: Arc<Counters>,
+    /// When the last pass was collected.
+    landed: Instant,
+}
+
+/// A submitted pass.
+struct Flight<Pass> {
+    pass: Pass,
+    rows: Vec<Flying>,
+    submitted: Instant,
+}
+
+/// A sequence's row in a submitted pass.
+#[derive(Clone, Copy)]
+struct Flying {
+    /// The sequence's.
+    id: u64,
+    /// Tokens that it adds to the state.
+    count: usize,
+    /// How many of them are the prompt's.
+    of_prompt: usize,
+    /// How many tokens it may add to the answer; 0 inside a prompt.
+    most: usize,
+}
+
+/// A pass that could not be submitted.
+struct Unsubmitted {
+    ids: Vec<u64>,
+    error: RunError,
 }
 
 impl<R: Runner> Scheduler<R> {
+    /// Without jobs. It keeps `counters` up to date.
     pub fn new(runner: R, limits: Limits, counters: Arc<Counters>) -> Scheduler<R> {
-        let prefixes = Prefixes::new(limits.prefix_bytes);
-        let (waiting, rows, guides) = (VecDeque::new(), Vec::new(), Guides::default());
-        Scheduler { runner, limits, waiting, rows, prefixes, guides, prompt_next: true, counters }
+        Scheduler {
+            prefixes: Prefixes::new(limits.prefix_bytes, runner.cuts()),
+            runner,
+            limits,
+            waiting: VecDeque::new(),
+            rows: Vec::new(),
+            next_id: 0,
+            flight: None,
+            guides: Guides::default(),
+            counters,
+            landed: Instant::now(),
+        }
     }
 
     fn is_idle(&self) -> bool {
-        self.waiting.is_empty() && self.rows.is_empty()
+        self.waiting.is_empty() && self.rows.is_empty() && self.flight.is_none()
+    }
+
+    fn chunk(&self) -> usize {
+        self.limits.prefill_chunk.max(1)
     }
 
     /// Ends a job that has no row.
@@ -51,16 +96,20 @@ impl<R: Runner> Scheduler<R> {
     /// Ends a row; without a reason, because nobody waits for one. The counters and the remembered prefixes are in
     /// order before the reader hears of it, so whoever has an answer finds them as the answer left them.
     fn end(&mut self, index: usize, reason: Option<Finish>) {
-        let (steps, place, memory) = self.rows.remove(index).end();
-        // The states of a failed pass are not to be trusted, so nothing of them is remembered.
-        if !matches!(reason, Some(Finish::Failed(_))) {
-            self.remember(memory);
-        }
+        let Ended { steps, place, snapshot } = self.rows.remove(index).end();
+        self.remember(snapshot);
         self.publish();
         place.end(outcome(reason.as_ref()));
         if let Some(reason) = reason {
             let _ = steps.send(Step::Finished(reason));
         }
+    }
+
+    /// Ends a row whose state is not to be trusted, so that nothing of it is remembered.
+    fn abandon(row: Sequence<R::State>, reason: Finish) {
+        let (steps, place) = row.abandon();
+        place.end(outcome(Some(&reason)));
+        let _ = steps.send(Step::Finished(reason));
     }
 
     fn publish(&self) {
@@ -70,16 +119,17 @@ impl<R: Runner> Scheduler<R> {
 
     /// A reader that went away ends its job. What was computed for it is remembered all the same.
     fn drop_cancelled(&mut self) {
-        let mut kept = VecDeque::with_capacity(self.waiting.len());
-        for (job, place) in self.waiting.drain(..) {
-            match job.steps.is_closed() {
-                true => place.end(Outcome::Cancelled),
-                false => kept.push_back((job, place)),
-            }
+        if self.waiting.iter().any(|(job, _)| job.steps.is_closed()) {
+            let waiting = std::mem::take(&mut self.waiting);
+            let (gone, left): (VecDeque<_>, VecDeque<_>) =
+                waiting.into_iter().partition(|(job, _)| job.steps.is_closed());
+            self.waiting = left;
+            gone.into_iter().for_each(|(_, place)| place.end(Outcome::Cancelled));
         }
-        self.waiting = kept;
-        for index in (0..self.rows.len()).rev().filter(|&index| self.rows[index].is_cancelled()).collect::<Vec<_>>() {
-            self.end(index, None);
+        for index in (0..self.rows.len()).rev() {
+            if self.rows[index].is_cancelled() {
+                self.end(index, None);
+            }
         }
     }
 
@@ -89,12 +139,12 @@ impl<R: Runner> Scheduler<R> {
             let Some((job, mut place)) = self.waiting.pop_front() else { return };
             place.begin();
             match self.start(&job) {
-                Ok((state, cached)) => {
-                    let branch = self.branch(&job.prompt, cached);
-                    add(&self.counters.prompt_tokens, job.prompt.len());
-                    add(&self.counters.cached_tokens, cached);
-                    let _ = job.steps.send(Step::Started { cached });
-                    let mut sequence = Sequence::new((job, place), state, cached, branch);
+                Ok(start) => {
+                    add(&self.counters.prompt_tokens, job.prompt.tokens.len());
+                    add(&self.counters.cached_tokens, start.cached);
+                    let _ = job.steps.send(Step::Started { cached: start.cached });
+                    let mut sequence = Sequence::new(self.next_id, (job, place), start);
+                    self.next_id += 1;
                     sequence.consult(&mut self.guides, 0);
                     self.rows.push(sequence);
                 }
@@ -103,93 +153,150 @@ impl<R: Runner> Scheduler<R> {
         }
     }
 
-    /// The state a job starts from, and how many of its prompt's tokens that holds.
-    fn start(&mut self, job: &Job) -> Result<(R::State, usize), RunError> {
-        let (length, context) = (job.prompt.len(), self.runner.context());
+    /// What a job starts from.
+    fn start(&mut self, job: &Job) -> Result<Start<R::State>, RunError> {
+        let length = job.prompt.tokens.len();
+        let context = self.runner.context();
         if length == 0 || length >= context {
             return Err(RunError(format!("a prompt of {length} tokens does not fit a context of {context}")));
         }
         if job.max_tokens == 0 {
             return Err(RunError("an answer has at least 1 token, but max_tokens is 0".into()));
         }
-        let (runner, prefixes) = (&mut self.runner, &mut self.prefixes);
-        guarded("the model", || {
-            let found = prefixes.find(&job.prompt, |state, length| runner.cut(state, length));
-            found.unwrap_or_else(|| (runner.fresh(), 0))
+        job.prompt.check()?;
+        let keys = Key::of_prompt(&job.prompt);
+        let runner = &mut self.runner;
+        let prefixes = &mut self.prefixes;
+        let (state, cached, shared) = guarded("the model", || {
+            let Found { state, shared } = prefixes.find(&keys, |state, length| runner.cut(state, length));
+            let (state, cached) = state.unwrap_or_else(|| (runner.fresh(), 0));
+            (state, cached, shared)
+        })?;
+        let parts_at = shared.min(length - 1);
+        // A state there is worth having if it would have saved more than a few of the tokens that were not cached.
+        let branch = if parts_at > cached + self.limits.prefill_chunk / 4 { parts_at } else { 0 };
+        Ok(Start { keys, state, cached, branch })
+    }
+
+    /// What each row does in the next pass; `None` where it waits. Answers come first; what the budget of prompt tokens
+    /// leaves goes to the prompts in their order.
+    fn plan(&self) -> Vec<Option<Part>> {
+        let mut budget = self.chunk();
+        self.rows.iter().map(|row| self.part(row, &mut budget)).collect()
+    }
+
+    fn part(&self, row: &Sequence<R::State>, budget: &mut usize) -> Option<Part> {
+        let cuts = self.runner.cuts();
+        let flying = self.flight.iter().flat_map(|flight| &flight.rows).position(|flying| flying.id == row.id);
+        if !row.in_prompt() {
+            let Some(index) = flying else { return Some(Part::Answer) };
+            // A row whose token is on its way goes on with it unseen, or waits.
+            return row.may_run_ahead(self.runner.context()).then_some(Part::Ahead(index));
+        }
+        // A state that cannot be cut is copied between chunks, which is when its pass is collected.
+        if *budget == 0 || flying.is_some() && !cuts {
+            return None;
+        }
+        let whole = row.prompt_left().min(self.chunk());
+        let count = if cuts { whole.min(*budget) } else { whole.min(row.to_next_stop()) };
+        // Nor does it stop wherever the budget happens to end: prompts with one beginning stop at the same places.
+        let fits = count <= *budget;
+        *budget = budget.saturating_sub(count);
+        fits.then_some(Part::Prompt(count))
+    }
+
+    /// Starts the next pass, if there is anything to compute.
+    fn submit(&mut self) -> Option<Result<Flight<R::Pass>, Unsubmitted>> {
+        let plan = self.plan();
+        let submitted = Instant::now();
+        let context = self.runner.context();
+        let pipelines = self.runner.pipelines();
+        let cuts = self.runner.cuts();
+        let mut flying = Vec::with_capacity(plan.len());
+        let mut rows: Vec<Row<R::State>> = Vec::with_capacity(plan.len());
+        for (sequence, part) in self.rows.iter_mut().zip(plan) {
+            let Some(part) = part else { continue };
+            if matches!(part, Part::Ahead(_)) && !cuts {
+                sequence.keep_before_ahead();
+            }
+            let id = sequence.id;
+            let row = sequence.row(part, context, pipelines);
+            let count = row.tokens.len();
+            let of_prompt = if matches!(part, Part::Prompt(_)) { count } else { 0 };
+            flying.push(Flying { id, count, of_prompt, most: row.draw.as_ref().map_or(0, |draw| draw.most) });
+            rows.push(row);
+        }
+        if rows.is_empty() {
+            return None;
+        }
+        let runner = &mut self.runner;
+        let pass = guarded("the model", || runner.submit(&mut rows)).and_then(|pass| pass);
+        drop(rows);
+        Some(match pass {
+            Ok(pass) => {
+                self.advance(&flying);
+                Ok(Flight { pass, rows: flying, submitted })
+            }
+            Err(error) => Err(Unsubmitted { ids: flying.iter().map(|flying| flying.id).collect(), error }),
         })
     }
 
-    /// Where the prompt parts from the remembered ones, if a state there would have saved more than a few tokens of
-    /// the ones that were not `cached`; else 0.
-    fn branch(&self, prompt: &[u32], cached: usize) -> usize {
-        let shared = self.prefixes.shared(prompt).min(prompt.len() - 1);
-        if shared > cached + self.limits.prefill_chunk / 4 { shared } else { 0 }
-    }
-
-    fn choose(&mut self) -> Option<Work> {
-        let prompt = self.rows.iter().position(Sequence::in_prompt);
-        let answers = self.rows.iter().any(|row| !row.in_prompt());
-        let prompt_next = self.prompt_next;
-        // After a chunk of a prompt the answers are next, and the other way round.
-        self.prompt_next = !(prompt.is_some() && prompt_next);
-        match (prompt, answers) {
-            (Some(index), false) => Some(Work::Prompt(index)),
-            (Some(index), true) if prompt_next => Some(Work::Prompt(index)),
-            (_, true) => Some(Work::Answers),
-            (None, false) => None,
-        }
-    }
-
-    /// How much of the prompt of row `index` to run; 0 where the prompt is done.
-    fn chunk(&self, index: usize) -> usize {
-        let row = &self.rows[index];
-        let left = row.job().prompt.len().saturating_sub(row.done());
-        let chunk = self.limits.prefill_chunk.max(1).min(left);
-        if self.runner.cuts() { chunk } else { chunk.min(row.to_next_stop()) }
-    }
-
-    /// One forward pass of these rows, and what follows from it.
-    fn run(&mut self, indices: Vec<usize>, work: Work) {
-        let started = Instant::now();
-        let chunk = indices.first().map_or(0, |&index| self.chunk(index));
-        let mut counts = Vec::with_capacity(indices.len());
-        let outcome = {
-            let chosen = self.rows.iter_mut().enumerate().filter(|(index, _)| indices.contains(index));
-            let mut rows: Vec<Row<R::State>> = chosen.map(|(_, sequence)| sequence.row(chunk)).collect();
-            counts.extend(rows.iter().map(|row| row.tokens.len()));
-            let runner = &mut self.runner;
-            guarded("the model", || runner.forward(&mut rows)).and_then(|drawn| drawn)
-        };
-        let spent = match work {
-            Work::Prompt(_) => &self.counters.prefill_microseconds,
-            Work::Answers => &self.counters.decode_microseconds,
-        };
-        add(spent, started.elapsed().as_micros() as usize);
-        match outcome {
-            Ok(drawn) => self.deliver(&indices, &counts, drawn),
-            Err(error) => self.fail(&indices, &error),
-        }
-    }
-
-    fn deliver(&mut self, indices: &[usize], counts: &[usize], drawn: Vec<Option<Drawn>>) {
-        let limits = Taking { context: self.runner.context(), chunk: self.limits.prefill_chunk.max(1) };
-        let mut ended = Vec::new();
-        for ((&index, &count), drawn) in indices.iter().zip(counts).zip(drawn) {
-            let sequence = &mut self.rows[index];
-            sequence.advance(count);
-            match drawn {
-                Some(drawn) => {
-                    let answered = sequence.answered();
-                    let reason = sequence.take(drawn, limits, &mut self.guides);
-                    // A stop token is drawn, too.
-                    add(&self.counters.generated_tokens, (sequence.answered() - answered).max(1));
-                    ended.extend(reason.map(|reason| (index, reason)));
-                }
-                None => self.pass_on(index, count),
+    fn advance(&mut self, flying: &[Flying]) {
+        let mut flying = flying.iter().peekable();
+        for sequence in &mut self.rows {
+            if let Some(flying) = flying.next_if(|flying| flying.id == sequence.id) {
+                sequence.advance(flying.count);
             }
         }
-        for (index, reason) in ended.into_iter().rev() {
-            self.end(index, Some(reason));
+    }
+
+    /// Waits for a pass, and what follows from it.
+    fn land(&mut self, flight: Flight<R::Pass>) {
+        let Flight { pass, rows, submitted } = flight;
+        let runner = &mut self.runner;
+        let accepted = guarded("the model", || runner.collect(pass)).and_then(|accepted| accepted);
+        self.count_time(&rows, submitted);
+        match accepted {
+            Ok(accepted) => self.deliver(&rows, accepted),
+            Err(error) => self.fail(rows.iter().map(|row| row.id), &error),
+        }
+    }
+
+    /// Adds the time since the pass was submitted, or since the one before it was collected, to what prompts and answers
+    /// took, by their shares of its tokens.
+    fn count_time(&mut self, rows: &[Flying], submitted: Instant) {
+        let now = Instant::now();
+        let spent = now.duration_since(submitted.max(self.landed)).as_micros() as usize;
+        self.landed = now;
+        let all: usize = rows.iter().map(|row| row.count).sum();
+        let of_prompts: usize = rows.iter().map(|row| row.of_prompt).sum();
+        let prefill = spent * of_prompts / all.max(1);
+        add(&self.counters.prefill_microseconds, prefill);
+        add(&self.counters.decode_microseconds, spent - prefill);
+    }
+
+    fn deliver(&mut self, flying: &[Flying], accepted: Vec<Accepted>) {
+        assert_eq!(flying.len(), accepted.len(), "a runner that leaves out rows is a bug");
+        let bounds = Bounds { context: self.runner.context(), chunk: self.chunk() };
+        for (flying, accepted) in flying.iter().zip(accepted) {
+            assert!(accepted.len() <= flying.most, "a runner that accepts more than it may is a bug");
+            // One that ended meanwhile had its row in vain.
+            let Some(index) = self.rows.iter().position(|row| row.id == flying.id) else { continue };
+            if flying.most == 0 {
+                self.pass_on(index, flying.count);
+                continue;
+            }
+            let sequence = &mut self.rows[index];
+            let answered = sequence.answered();
+            let reason = sequence.take(accepted, bounds, &mut self.guides);
+            // A token that ends the answer without being part of it was drawn, too.
+            let is_outside = matches!(reason, Some(Finish::Stop | Finish::Failed(_)));
+            add(&self.counters.generated_tokens, sequence.answered() - answered + usize::from(is_outside));
+            match reason {
+                Some(reason @ Finish::Failed(_)) => Self::abandon(self.rows.remove(index), reason),
+                Some(reason) => self.end(index, Some(reason)),
+                None => {}
+            }
         }
     }
 
@@ -197,28 +304,33 @@ impl<R: Runner> Scheduler<R> {
     fn pass_on(&mut self, index: usize, count: usize) {
         // A state that can be cut is remembered at the end, with all of this in it.
         if !self.runner.cuts() {
-            let snapshot = self.rows[index].snapshot(count, self.limits.prefill_chunk.max(1));
-            snapshot.replaces.into_iter().for_each(|tokens| self.prefixes.forget(tokens));
-            let memory = (snapshot.tokens.to_vec(), snapshot.state);
-            self.remember(memory);
+            let chunk = self.chunk();
+            let (snapshot, replaced) = self.rows[index].snapshot(count, chunk);
+            if let Some(keys) = replaced {
+                self.prefixes.forget(keys);
+            }
+            self.remember(snapshot);
         }
         let sequence = self.rows.remove(index);
         self.rows.push(sequence);
     }
 
-    fn fail(&mut self, indices: &[usize], error: &RunError) {
-        for &index in indices.iter().rev() {
-            self.end(index, Some(Finish::Failed(error.0.clone())));
+    fn fail(&mut self, ids: impl Iterator<Item = u64>, error: &RunError) {
+        for id in ids {
+            if let Some(index) = self.rows.iter().position(|row| row.id == id) {
+                Self::abandon(self.rows.remove(index), Finish::Failed(error.0.clone()));
+            }
         }
     }
 
     /// A state whose size cannot be told is forgotten: it cost time, no answer.
-    fn remember(&mut self, (tokens, state): Memory<R::State>) {
-        if tokens.is_empty() {
+    fn remember(&mut self, snapshot: Snapshot<R::State>) {
+        let Snapshot { keys, state } = snapshot;
+        if keys.is_empty() {
             return;
         }
         if let Ok(bytes) = guarded("the model", || self.runner.bytes(&state)) {
-            self.prefixes.insert(tokens, state, bytes, self.runner.cuts());
+            self.prefixes.insert(&keys, state, bytes);
         }
     }
 }
@@ -233,12 +345,14 @@ impl<R: Runner> Instance for Scheduler<R> {
     fn tick(&mut self) -> Result<Progress, RunError> {
         self.drop_cancelled();
         self.admit();
-        match self.choose() {
-            Some(Work::Prompt(index)) => self.run(vec![index], Work::Prompt(index)),
-            Some(Work::Answers) => {
-                let answering = (0..self.rows.len()).filter(|&index| !self.rows[index].in_prompt()).collect();
-                self.run(answering, Work::Answers);
-            }
+        let next = self.submit();
+        if let Some(flight) = self.flight.take() {
+            self.land(flight);
+        }
+        match next {
+            Some(Ok(flight)) if self.runner.pipelines() => self.flight = Some(flight),
+            Some(Ok(flight)) => self.land(flight),
+            Some(Err(Unsubmitted { ids, error })) => self.fail(ids.into_iter(), &error),
             None => {}
         }
         self.publish();
@@ -263,13 +377,13 @@ impl<R: Runner> Instance for Scheduler<R> {
             End::Closing => Finish::Closing,
             End::Failed(reason) => Finish::Failed(reason),
         };
+        self.flight = None;
         for (job, place) in self.waiting.drain(..) {
             Self::refuse(&job, place, reason.clone());
         }
-        while !self.rows.is_empty() {
-            self.end(0, Some(reason.clone()));
+        for row in self.rows.drain(..) {
+            Self::abandon(row, reason.clone());
         }
-        self.publish();
     }
 }
 
@@ -280,12 +394,4 @@ fn outcome(reason: Option<&Finish>) -> Outcome {
         Some(Finish::Stop | Finish::Length | Finish::Closing) => Outcome::Finished,
         None => Outcome::Cancelled,
     }
-}
-
-/// What a forward pass is for.
-enum Work {
-    /// The next chunk of this row's prompt.
-    Prompt(usize),
-    /// The next token of every answer.
-    Answers,
 }

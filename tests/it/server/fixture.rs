@@ -75,7 +75,7 @@ pub struct Server {
 impl Server {
     pub fn start(setup: Setup) -> Server {
         let Setup { script, limits, config, more } = setup;
-        let loading = text::load_at_once(&Device::start(), limits, move || Ok::<_, io::Error>(Scripted(script)));
+        let loading = text::load_at_once(&Device::start(), limits, move || Ok::<_, io::Error>(Scripted::new(script)));
         let engine = loading.wait().expect("it loads");
         let template = Template::new(TEMPLATE.to_owned(), None, None).expect("a template");
         let model = Model::new(ModelParts::new(tokenizer(), Some(template), vec![END]), engine).expect("a model");

@@ -100,7 +100,7 @@ pub fn collect(mut steps: UnboundedReceiver<Step>) -> Answer {
     loop {
         match steps.blocking_recv().expect("a job ends with a reason") {
             Step::Started { cached } => answer.cached = cached,
-            Step::Token(token) => answer.tokens.push(token.id),
+            Step::Token(token) => answer.tokens.push(token.id.into()),
             Step::Finished(Finish::Length) => return answer,
             Step::Finished(reason) => panic!("it ended with {reason:?} after {answer:?}"),
         }

@@ -25,6 +25,7 @@ mod float;
 pub mod gate;
 pub mod kv;
 pub mod level;
+pub mod logprobs;
 mod math;
 pub mod matmul;
 pub mod moe;

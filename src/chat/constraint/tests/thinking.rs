@@ -11,12 +11,13 @@ fn thinking(opening: &'static str, budget: Option<usize>) -> (&'static str, Thou
 /// Plays a model that says `wanted` where it is free to, and then nothing more; the tokens that are no text by name.
 /// Whatever it is forced to say it says. The whole answer, and how often it was masked.
 fn play(bench: &Bench, mut guide: AnswerGuide, wanted: &[u32]) -> Result<String, String> {
-    let (mut wanted, mut answer, mut taken) = (wanted.iter(), Vec::new(), Vec::new());
+    let (mut wanted, mut answer, mut taken) = (wanted.iter(), Vec::new(), Vec::<u32>::new());
     loop {
         let mut want = || wanted.next().copied().unwrap_or(bench.stop_tokens[0]);
-        taken = match guide.advise(&taken)? {
+        let told: Vec<TokenId> = taken.iter().copied().map(TokenId).collect();
+        taken = match guide.advise(&told)? {
             Advice::Free => vec![want()],
-            Advice::Force(tokens) => tokens,
+            Advice::Force(tokens) => tokens.into_iter().map(u32::from).collect(),
             Advice::End => vec![bench.stop_tokens[0]],
             Advice::Mask(mask) => match want() {
                 token if mask.contains(token) => vec![token],

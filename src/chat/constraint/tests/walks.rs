@@ -83,19 +83,19 @@ fn walk(bench: &Bench, grammar: &Grammar, random: &mut Random) -> Option<String>
             Advice::End => break,
             Advice::Force(tokens) => tokens,
             Advice::Mask(mask) => {
-                let ids: Vec<u32> = mask.iter().collect();
+                let ids: Vec<TokenId> = mask.iter().collect();
                 let closes =
-                    |id: &&u32| matches!(bench.tokenizer.bytes_of(**id), b"" | b"\"" | b"}" | b"]" | b"," | b":");
-                let closing: Vec<u32> = ids.iter().filter(closes).copied().collect();
+                    |id: &&TokenId| matches!(bench.tokenizer.bytes_of(id.0), b"" | b"\"" | b"}" | b"]" | b"," | b":");
+                let closing: Vec<TokenId> = ids.iter().filter(closes).copied().collect();
                 let closing = if step > 60 || random.below(3) == 0 { closing } else { vec![] };
                 vec![random.one(if closing.is_empty() { &ids } else { &closing })]
             }
             Advice::Free => panic!("nothing is free"),
         };
-        if taken.iter().any(|token| bench.stop_tokens.contains(token)) {
+        if taken.iter().any(|token| bench.stop_tokens.contains(&token.0)) {
             break;
         }
-        bytes.extend(taken.iter().flat_map(|&token| bench.tokenizer.bytes_of(token)));
+        bytes.extend(taken.iter().flat_map(|token| bench.tokenizer.bytes_of(token.0)));
         if step > 2000 {
             return None;
         }

@@ -5,12 +5,18 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::*;
-use crate::engine::text::sampling::Sampling;
+use crate::engine::text::sampling::Dry;
+
+fn ids(ids: &[u32]) -> Vec<TokenId> {
+    ids.iter().copied().map(TokenId).collect()
+}
 
 fn adjustments(sampling: &Sampling, prompt: &[u32], answer: &[u32]) -> BTreeMap<u32, (f32, f32)> {
-    let list = Draw { sampling, prompt, answer, mask: None, logprobs: None }.adjustments();
+    let mut penalties = Penalties::new(sampling, &ids(prompt));
+    ids(answer).into_iter().for_each(|id| penalties.push(id));
+    let list = penalties.adjustments();
     let count = list.len();
-    let by_id: BTreeMap<_, _> = list.into_iter().map(|change| (change.id, (change.penalty, change.offset))).collect();
+    let by_id: BTreeMap<_, _> = list.into_iter().map(|change| (change.id.0, (change.penalty, change.offset))).collect();
     assert_eq!(by_id.len(), count, "each id once");
     by_id
 }
@@ -97,10 +103,11 @@ fn dry_is_its_definition() {
         let breakers: &[u32] = [&[][..], &[2], &[0, 1]][below(3) as usize];
         let dry = dry(below(4) as usize, [None, Some(1 + below(30) as usize)][below(2) as usize], breakers);
         let sampling = Sampling { dry: Some(dry.clone()), ..Sampling::default() };
-        let ours = adjustments(&sampling, &text, &[]);
         let expected: BTreeMap<_, _> =
             reference(&dry, &text).into_iter().map(|(id, loss)| (id, (1.0, -loss))).collect();
-        assert_eq!(ours, expected, "{dry:?} {text:?}");
+        let (prompt, answer) = text.split_at(below(1 + text.len() as u64) as usize);
+        let ours = adjustments(&sampling, prompt, answer);
+        assert_eq!(ours, expected, "{dry:?} {prompt:?} {answer:?}");
         penalised += usize::from(!ours.is_empty());
     }
     assert!(penalised > 500, "{penalised}");
@@ -124,15 +131,20 @@ fn penalties_after_a_long_prompt() {
         ("all", all.clone(), &prompt[..], &prompt[..100]),
         ("all, a long answer", all.clone(), &prompt[..100], &prompt[..]),
     ] {
-        let mut times: Vec<_> = (0..200)
-            .map(|_| {
+        let (prompt, answer) = (ids(prompt), ids(answer));
+        let began = Instant::now();
+        let mut penalties = Penalties::new(&sampling, &prompt);
+        eprintln!("{name}: the prompt {:?}", began.elapsed());
+        let mut times: Vec<_> = answer
+            .iter()
+            .map(|&id| {
                 let began = Instant::now();
-                let list = Draw { sampling: &sampling, prompt, answer, mask: None, logprobs: None }.adjustments();
-                assert!(list.len() <= 16_384);
+                penalties.push(id);
+                assert!(penalties.adjustments().len() <= 16_384);
                 began.elapsed()
             })
             .collect();
         times.sort();
-        eprintln!("{name}: {:?}, at worst {:?}", times[100], times[199]);
+        eprintln!("{name}: a token {:?}, at worst {:?}", times[times.len() / 2], times[times.len() - 1]);
     }
 }
