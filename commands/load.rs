@@ -263,7 +263,10 @@ fn names(source: &hub::Source, path: &std::path::Path) -> Vec<String> {
         hub::Place::Repo(repo) => Some(repo.repo.clone()),
         _ => None,
     }));
-    names.extend(path.file_stem().map(|stem| stem.to_string_lossy().into_owned()));
+    // A folder's name may have dots of its own: only a file's ending is none of its name.
+    let own = if path.is_dir() { path.file_name() } else { path.file_stem() };
+    names.extend(own.map(|own| own.to_string_lossy().into_owned()));
+    names.extend(source.alias.iter().flat_map(|alias| alias.also.iter().cloned()));
     names.dedup();
     names
 }

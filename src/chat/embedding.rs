@@ -5,7 +5,7 @@ use std::{future::Future, pin::Pin, sync::Arc, time::Duration};
 use tokio::sync::oneshot;
 
 use super::{Error, Field, Tokenizer};
-use crate::engine::{EmbedError, EmbedJob, Handle, Health, TokenId};
+use crate::engine::{EmbedError, EmbedJob, Handle, Health, Stats, TokenId};
 
 /// What to make vectors of.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,8 +42,14 @@ pub trait Vectors: Send + Sync {
     /// How many numbers a vector has.
     fn dimensions(&self) -> usize;
 
-    /// One vector for each row, in order. What is dropped is cancelled.
-    fn embed(&self, rows: Vec<Vec<u32>>) -> EmbedFuture;
+    /// Takes room for one request, before any work on it.
+    ///
+    /// # Errors
+    /// There is none, or the model is gone.
+    fn reserve(&self) -> Result<EmbedPermit, Error>;
+
+    /// What it has done and is doing.
+    fn stats(&self) -> Stats;
 
     /// Why it makes none any more, if it does not.
     fn failure(&self) -> Option<String>;
@@ -52,7 +58,11 @@ pub trait Vectors: Send + Sync {
     fn close(&self);
 }
 
-/// Vectors on their way.
+/// Room for one request; dropping it gives it back. Called with rows of token ids, it makes one vector for each, in
+/// order.
+pub type EmbedPermit = Box<dyn FnOnce(Vec<Vec<u32>>) -> EmbedFuture + Send>;
+
+/// Vectors on their way. Dropping this cancels them.
 pub type EmbedFuture = Pin<Box<dyn Future<Output = Result<Vec<Vec<f32>>, Error>> + Send>>;
 
 /// The engine's instance that makes vectors of so many numbers.
@@ -71,19 +81,27 @@ impl Vectors for EngineVectors {
         self.dimensions
     }
 
-    fn embed(&self, rows: Vec<Vec<u32>>) -> EmbedFuture {
-        let (sender, vectors) = oneshot::channel();
-        let rows = rows.into_iter().map(|row| row.into_iter().map(TokenId).collect()).collect();
-        let submitted = self.engine.submit(EmbedJob { rows, vectors: sender });
-        Box::pin(async move {
-            submitted?;
-            match vectors.await {
-                Ok(Ok(vectors)) => Ok(vectors),
-                Ok(Err(EmbedError::Closing)) => Err(Error::Closing),
-                Ok(Err(error)) => Err(Error::Internal(error.to_string())),
-                Err(_) => Err(Error::Internal("the engine ended without the vectors".to_owned())),
-            }
-        })
+    fn reserve(&self) -> Result<EmbedPermit, Error> {
+        let permits = self.engine.reserve(1)?;
+        let permit = permits.into_iter().next().expect("one permit for one place; anything else is a bug");
+        Ok(Box::new(move |rows| {
+            let (sender, vectors) = oneshot::channel();
+            let rows = rows.into_iter().map(|row| row.into_iter().map(TokenId).collect()).collect();
+            let submitted = permit.submit(EmbedJob { rows, vectors: sender });
+            Box::pin(async move {
+                submitted?;
+                match vectors.await {
+                    Ok(Ok(vectors)) => Ok(vectors),
+                    Ok(Err(EmbedError::Closing)) => Err(Error::Closing),
+                    Ok(Err(error)) => Err(Error::Internal(error.to_string())),
+                    Err(_) => Err(Error::Internal("the engine ended without the vectors".to_owned())),
+                }
+            })
+        }))
+    }
+
+    fn stats(&self) -> Stats {
+        self.engine.stats()
     }
 
     fn failure(&self) -> Option<String> {
@@ -110,13 +128,22 @@ impl EmbeddingModel {
         EmbeddingModel { tokenizer, vectors }
     }
 
-    /// Makes the vectors. Tokenises on the calling thread.
+    /// Takes room for one request, before any work on it.
+    ///
+    /// # Errors
+    /// There is none, or the model is gone.
+    pub fn reserve(&self) -> Result<EmbedPermit, Error> {
+        self.vectors.reserve()
+    }
+
+    /// Makes the vectors in the room that was taken. Tokenises on the calling thread.
     ///
     /// # Errors
     /// An input is empty, too long or no tokens of this model's; there are not so many dimensions; the model is gone.
     pub fn embed(
         &self,
         request: &EmbeddingRequest,
+        permit: EmbedPermit,
     ) -> Result<impl Future<Output = Result<Embeddings, Error>> + Send + use<>, Error> {
         let all = self.vectors.dimensions();
         let kept = request.dimensions.unwrap_or(all);
@@ -128,7 +155,7 @@ impl EmbeddingModel {
         let numbered = request.inputs.iter().enumerate();
         let rows: Vec<Vec<u32>> = numbered.map(|(index, input)| self.row(index, input)).collect::<Result<_, _>>()?;
         let tokens = rows.iter().map(Vec::len).sum();
-        let vectors = self.vectors.embed(rows);
+        let vectors = permit(rows);
         Ok(async move {
             let mut vectors = vectors.await?;
             vectors.iter_mut().for_each(|vector| shorten(vector, kept));
@@ -159,6 +186,11 @@ impl EmbeddingModel {
     /// The most tokens of one text.
     pub fn context(&self) -> usize {
         self.vectors.context()
+    }
+
+    /// What it has done and is doing.
+    pub fn stats(&self) -> Stats {
+        self.vectors.stats()
     }
 
     /// Why it makes no vectors any more, if it does not.

@@ -22,7 +22,7 @@ mod sampling;
 pub use answer::Answers;
 pub use dialect::{DIALECTS, Dialect, FORMATS, Names, ReasoningTags, ToolFormat, Turns};
 pub use embedding::{
-    EmbedFuture, EmbeddingInput, EmbeddingModel, EmbeddingRequest, Embeddings, EngineVectors, Vectors,
+    EmbedFuture, EmbedPermit, EmbeddingInput, EmbeddingModel, EmbeddingRequest, Embeddings, EngineVectors, Vectors,
 };
 pub use error::{Error, Field, LoadError};
 pub use event::{Event, Finished, Logprob, Phase, Reason, TokenLogprob, ToolEvent};

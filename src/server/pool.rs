@@ -12,6 +12,7 @@ use tokio::{sync::watch, time::timeout};
 
 use crate::{
     chat::{self, Field},
+    engine::Stats,
     protocol::{Kind, Refusal},
 };
 
@@ -101,6 +102,22 @@ impl Loaded {
         match self {
             Loaded::Chat(model) => model.failure(),
             Loaded::Embedding(model) => model.failure(),
+        }
+    }
+
+    /// Why a model that still chats makes no embeddings, if it does not.
+    pub(super) fn embedding_failure(&self) -> Option<String> {
+        match self {
+            Loaded::Chat(model) => model.embeddings()?.failure(),
+            Loaded::Embedding(_) => None,
+        }
+    }
+
+    /// What its engine has done and is doing.
+    pub(super) fn stats(&self) -> Stats {
+        match self {
+            Loaded::Chat(model) => model.engine().stats(),
+            Loaded::Embedding(model) => model.stats(),
         }
     }
 

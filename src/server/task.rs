@@ -4,7 +4,7 @@
 use std::{future::Future, pin::Pin, sync::Arc};
 
 use super::pool::Loaded;
-use crate::chat::{self, Answers, EmbeddingRequest, Embeddings, Field};
+use crate::chat::{self, Answers, EmbedPermit, EmbeddingRequest, Embeddings, Field};
 
 /// What a request comes down to once its vendor's words are gone.
 pub(super) trait Task: Send + Sized + 'static {
@@ -96,7 +96,7 @@ impl Events for Answers {
 impl Task for EmbeddingRequest {
     type Events = OneEvent<Embeddings>;
     type Model = Arc<chat::EmbeddingModel>;
-    type Permit = ();
+    type Permit = EmbedPermit;
 
     const NAME: &'static str = "embeddings";
 
@@ -107,12 +107,17 @@ impl Task for EmbeddingRequest {
         }
     }
 
-    fn reserve(_: &Arc<chat::EmbeddingModel>, _: usize) -> Result<(), chat::Error> {
-        Ok(())
+    /// Its vectors are one answer, however many there are.
+    fn reserve(model: &Arc<chat::EmbeddingModel>, _: usize) -> Result<EmbedPermit, chat::Error> {
+        model.reserve()
     }
 
-    fn begin(self, model: &Arc<chat::EmbeddingModel>, (): ()) -> Result<OneEvent<Embeddings>, chat::Error> {
-        Ok(OneEvent(Some(Box::pin(model.embed(&self)?))))
+    fn begin(
+        self,
+        model: &Arc<chat::EmbeddingModel>,
+        permit: EmbedPermit,
+    ) -> Result<OneEvent<Embeddings>, chat::Error> {
+        Ok(OneEvent(Some(Box::pin(model.embed(&self, permit)?))))
     }
 }
 

@@ -7,7 +7,7 @@ use crate::{
     engine::Stats,
     server::{
         App,
-        pool::{Entry, Loaded, State as ModelState},
+        pool::{Entry, State as ModelState},
         reply,
     },
 };
@@ -31,7 +31,10 @@ pub(super) async fn show(State(app): State<App>) -> impl IntoResponse {
 fn failure(entry: &Entry) -> Option<String> {
     let why = match entry.state() {
         ModelState::Failed { why, .. } => format!("could not be loaded: {why}"),
-        ModelState::Loaded { model, .. } => format!("has failed: {}", model.failure()?),
+        ModelState::Loaded { model, .. } => match model.failure() {
+            Some(why) => format!("has failed: {why}"),
+            None => format!("makes no embeddings any more: {}", model.embedding_failure()?),
+        },
         ModelState::Absent | ModelState::Loading => return None,
     };
     Some(format!("the model {} {why}", entry.name()))
@@ -46,9 +49,7 @@ fn model(entry: &Entry) -> Value {
         ModelState::Loaded { model: loaded, .. } => {
             model["kind"] = json!(loaded.kind());
             model["context"] = json!(loaded.context());
-            if let Loaded::Chat(chat) = &loaded {
-                add(&mut model, &chat.engine().stats());
-            }
+            add(&mut model, &loaded.stats());
             if loaded.failure().is_some() { "failed" } else { "loaded" }
         }
     });

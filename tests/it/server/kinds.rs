@@ -9,7 +9,8 @@ use std::{
 };
 
 use mettle::{
-    chat::{EmbedFuture, EmbeddingModel, Vectors},
+    chat::{EmbedPermit, EmbeddingModel, Error, Vectors},
+    engine::Stats,
     server::{Config, Loaded, Pool},
 };
 use serde_json::{Value, json};
@@ -25,6 +26,7 @@ const EMBEDDINGS: &str = "/v1/embeddings";
 /// Vectors of four numbers: a text's length, and three that say nothing.
 struct Counting {
     failure: Option<&'static str>,
+    is_full: bool,
 }
 
 impl Vectors for Counting {
@@ -36,9 +38,16 @@ impl Vectors for Counting {
         4
     }
 
-    fn embed(&self, rows: Vec<Vec<u32>>) -> EmbedFuture {
+    fn reserve(&self) -> Result<EmbedPermit, Error> {
+        if self.is_full {
+            return Err(Error::Busy { waiting: 3, limit: 3, retry_after: 7 });
+        }
         let vector = |row: &Vec<u32>| vec![row.len() as f32, 0.0, -1.5, 0.0];
-        Box::pin(async move { Ok(rows.iter().map(vector).collect()) })
+        Ok(Box::new(move |rows| Box::pin(async move { Ok(rows.iter().map(vector).collect()) })))
+    }
+
+    fn stats(&self) -> Stats {
+        Stats { finished: 7, ..Stats::default() }
     }
 
     fn failure(&self) -> Option<String> {
@@ -49,7 +58,7 @@ impl Vectors for Counting {
 }
 
 pub fn counting(failure: Option<&'static str>) -> EmbeddingModel {
-    EmbeddingModel::new(Arc::new(tokenizer()), Box::new(Counting { failure }))
+    EmbeddingModel::new(Arc::new(tokenizer()), Box::new(Counting { failure, is_full: false }))
 }
 
 fn with_vectors() -> Server {
@@ -106,6 +115,22 @@ fn inputs_that_are_refused() {
     }
     let ignored = embed(&server, &json!({"user": "u", "truncate": true}));
     assert_eq!((ignored.status, ignored.header("x-mettle-ignored")), (200, Some("user, truncate")));
+}
+
+#[test]
+fn a_full_model_of_vectors_reads_no_request() {
+    let more = |models: &mut Pool| {
+        let full = Counting { failure: None, is_full: true };
+        models.insert(vec!["vectors".to_owned()], EmbeddingModel::new(Arc::new(tokenizer()), Box::new(full)));
+    };
+    let server = Server::start(Setup { more, ..Setup::default() });
+    // What is wrong with a request is not looked for where there is no room.
+    for fields in [json!({}), json!({"input": 5})] {
+        let refused = embed(&server, &fields);
+        assert_eq!((refused.status, refused.header("retry-after")), (429, Some("7")), "{}", refused.body);
+    }
+    let health = get(server.address, "/health").json();
+    assert_eq!(health["models"][1]["finished"], 7, "the counters of its engine are shown: {health}");
 }
 
 #[test]
