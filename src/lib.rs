@@ -43,6 +43,20 @@
 //! - **Blocks that load themselves.** An architecture names its blocks under the names of the checkpoint's tensors; a
 //!   weight that nobody took is an error (`mlx/nn`, `mlx/models`).
 //!
+//! # Adding things
+//!
+//! - **A model**: a file in `mlx/models` and its row in the table there; a row for it in `tests/data/models/make.py`, and
+//!   the folder that this writes; its `model_type` in the row of its family in `chat/dialect`. What it costs, holds and
+//!   remembers it says itself (`mlx::cost`).
+//! - **A family's way to write**: a row in `chat/dialect` and a folder of cases in `tests/data/dialects`. A new *syntax*
+//!   of tool calls: a file in `chat/output/tools`, and an arm of `chat::dialect::Syntax`.
+//! - **An endpoint**: a file in `protocol/<vendor>` that implements [`protocol::Wire`], and a row in `server/routes`.
+//! - **A sampling setting**: a field of [`engine::Sampling`]; the compiler then names each place that has to know it, down
+//!   to the kernel's own settings (`mlx_cpu::Choice`).
+//! - **An alias, a subcommand**: a file each, in `aliases/` and `commands/`.
+//!
+//! If it takes more, the design is at fault.
+//!
 //! # What is not here
 //!
 //! The library never prints, reads no arguments and no environment. The engine knows no text and no arrays, `mlx` no

@@ -14,7 +14,8 @@ pub struct Generation {
     pub sampling: Vec<(&'static str, f64)>,
 }
 
-/// The sampling settings that are taken from a `generation_config.json`.
+/// The sampling settings that are taken from a `generation_config.json`: those that transformers' `GenerationConfig` has
+/// and makers of models set. Its penalties beside the repetition penalty are not OpenAI's, so they are not taken.
 const SETTINGS: [&str; 5] = ["temperature", "top_k", "top_p", "min_p", REPETITION];
 
 /// The one setting that greedy decoding has, too.

@@ -24,19 +24,30 @@ pub fn draw(backend: Backend, logits: &Array, rows: Vec<mlx_cpu::Sample>) -> Res
 
 /// How the next token is drawn, among all tokens.
 pub fn settings(draw: &Draw) -> mlx_cpu::Sample {
-    let Sampling { temperature, top_k, top_p, min_p, .. } = *draw.sampling;
-    let u = draw.sampling.uniform(draw.index);
+    // Every field is named: a new setting of `Sampling` does not compile until it is drawn with here or left out by name.
+    let Sampling {
+        temperature,
+        top_k,
+        top_p,
+        min_p,
+        seed: _,               // in `uniform`
+        repetition_penalty: _, // this and what follows is in the adjustments
+        presence_penalty: _,
+        frequency_penalty: _,
+        dry: _,
+        logit_bias: _,
+    } = draw.sampling;
+    let off = mlx_cpu::Choice::GREEDY;
+    let choice = mlx_cpu::Choice {
+        temperature: temperature.unwrap_or(off.temperature),
+        top_k: top_k.map_or(off.top_k, |top_k| top_k as usize),
+        top_p: top_p.unwrap_or(off.top_p),
+        min_p: min_p.unwrap_or(off.min_p),
+        u: draw.sampling.uniform(draw.index),
+    };
     let adjustment = |Adjustment { id, penalty, offset }| mlx_cpu::Adjustment { id: u32::from(id), penalty, offset };
     let adjustments = draw.penalties.adjustments().into_iter().map(adjustment).collect();
-    mlx_cpu::Sample {
-        temperature: temperature.unwrap_or(0.0),
-        top_k: top_k.unwrap_or(0),
-        top_p: top_p.unwrap_or(1.0),
-        min_p: min_p.unwrap_or(0.0),
-        u,
-        adjustments,
-        allowed: None,
-    }
+    mlx_cpu::Sample { choice, adjustments, allowed: None }
 }
 
 /// The same among these tokens.
@@ -118,29 +129,30 @@ fn masked(logits: Array, allowed: Option<&Vec<u32>>) -> Result<Array, Error> {
 
 /// The same definition as our CPU kernel's, in MLX's ops, for one row `[vocabulary]`.
 fn draw_with_mlx(logits: &Array, row: &mlx_cpu::Sample) -> Result<Array, Error> {
+    let mlx_cpu::Choice { temperature, top_k, top_p, min_p, u } = row.choice;
     let logits = masked(adjusted(logits, &row.adjustments)?, row.allowed.as_ref())?;
-    if row.temperature == 0.0 {
+    if temperature == 0.0 {
         return Ok(argmax_axis(&logits, 0, false)?);
     }
-    let scaled = logits.divide(Array::from_f32(row.temperature))?;
+    let scaled = logits.divide(Array::from_f32(temperature))?;
     let order = ops::argsort(scaled.negative()?)?;
     let mut mass = ops::softmax_axis(scaled.take(&order)?, 0, true)?; // most likely first
-    if row.top_k > 0 && (row.top_k as usize) < logits.size() {
+    if top_k > 0 && top_k < logits.size() {
         let place = Array::arange::<i32, i32>(None, logits.size() as i32, None)?;
-        let kept = place.lt(Array::from_int(row.top_k as i32))?;
+        let kept = place.lt(Array::from_int(top_k as i32))?;
         mass = mass.multiply(kept.as_dtype(Dtype::Float32)?)?;
     }
-    if row.top_p < 1.0 {
+    if top_p < 1.0 {
         let before = mass.cumsum(0, None, None)?.subtract(&mass)?;
-        let kept = before.lt(mass.sum(None)?.multiply(Array::from_f32(row.top_p))?)?;
+        let kept = before.lt(mass.sum(None)?.multiply(Array::from_f32(top_p))?)?;
         mass = mass.multiply(kept.as_dtype(Dtype::Float32)?)?;
     }
-    if row.min_p > 0.0 {
-        let kept = mass.ge(mass.max(None)?.multiply(Array::from_f32(row.min_p))?)?;
+    if min_p > 0.0 {
+        let kept = mass.ge(mass.max(None)?.multiply(Array::from_f32(min_p))?)?;
         mass = mass.multiply(kept.as_dtype(Dtype::Float32)?)?;
     }
     let reached = mass.cumsum(0, None, None)?;
-    let target = mass.sum(None)?.multiply(Array::from_f32(row.u))?;
+    let target = mass.sum(None)?.multiply(Array::from_f32(u))?;
     let index = argmax_axis(reached.gt(&target)?.as_dtype(Dtype::Int32)?, 0, false)?;
     Ok(order.take(&index)?)
 }
@@ -160,4 +172,49 @@ fn adjusted(logits: &Array, adjustments: &[mlx_cpu::Adjustment]) -> Result<Array
     let positive = old.gt(Array::from_f32(0.0))?;
     let new = ops::select(positive, old.divide(&penalty)?, old.multiply(&penalty)?)?.add(offset)?;
     Ok(logits.put_along_axis(&ids, &new, 0)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mlx::Float;
+
+    /// MLX's ops draw what our CPU kernel draws, which is tested against f64.
+    #[test]
+    fn both_ways_draw_the_same() {
+        let cpu = Backend::Cpu { mode: mlx_cpu::Mode::Exact, kv: mlx_cpu::KvFormat::F16 };
+        let mlx = Backend::Mlx { activations: Float::F32 };
+        let mut state = 1u64;
+        let mut random = move |below: usize| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 33) as usize % below
+        };
+        for round in 0..300 {
+            let vocabulary = 2 + random(300);
+            let logits: Vec<f32> = (0..vocabulary).map(|_| random(1 << 20) as f32 / 65536.0 - 8.0).collect();
+            let logits = Array::from_slice(&logits, &[1, vocabulary as i32]);
+            let choice = mlx_cpu::Choice {
+                temperature: [0.0, 0.3, 1.0, 1.7][random(4)],
+                top_k: [0, 1, 5, 50, 1000][random(5)],
+                top_p: [1.0, 0.9, 0.5, 0.01][random(4)],
+                min_p: [0.0, 0.05, 0.4][random(3)],
+                u: random(1000) as f32 / 1000.0,
+            };
+            let adjustments = (0..random(3))
+                .map(|id| mlx_cpu::Adjustment { id: (id % vocabulary) as u32, penalty: 1.3, offset: 2.0 })
+                .take(vocabulary)
+                .collect();
+            let allowed = (round % 2 == 1).then(|| (0..10).map(|_| 1 | random(1 << 31) as u32).collect());
+            let row = mlx_cpu::Sample { choice, adjustments, allowed };
+            let token = |backend, u: f32| {
+                let choice = mlx_cpu::Choice { u: u.max(0.0), ..row.choice };
+                let drawn = draw(backend, &logits, vec![mlx_cpu::Sample { choice, ..row.clone() }]).expect("a draw");
+                drawn.to_vec_exact::<u32>().expect("an id")[0]
+            };
+            let ours = token(mlx, choice.u);
+            // On the border of two tokens either is right: the two ways round differently.
+            let kernel = [-1e-5, 0.0, 1e-5].map(|off| token(cpu, choice.u + off));
+            assert!(kernel.contains(&ours), "round {round}: {row:?} drew {ours}, not {kernel:?}");
+        }
+    }
 }

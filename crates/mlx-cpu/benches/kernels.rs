@@ -144,7 +144,7 @@ fn attend(level: Level, format: KvFormat, [heads, kv_heads, dim]: [usize; 3], le
 fn choose(level: Level, vocabulary: usize) {
     let logits: Vec<f32> = noise(vocabulary).into_iter().map(|x| 8.0 * x).collect();
     for (top_k, top_p) in [(1, 1.0), (40, 0.95), (0, 0.95), (0, 1.0)] {
-        let choice = Choice { temperature: 0.8, top_k, top_p, min_p: 0.0, u: 0.7 };
+        let choice = Choice { temperature: 0.8, top_k, top_p, u: 0.7, ..Choice::GREEDY };
         let times = measure(|| {
             with_level(level, || sample(Rows::packed(&logits, vocabulary), &[Draw::from(choice)], &mut [0]))
         });

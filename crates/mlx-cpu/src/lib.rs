@@ -41,6 +41,6 @@ pub use memory::{release_freed, tune_allocator};
 pub use norm::{LayerNorm, Norm, layer_norm, rms_norm};
 pub use op::Error;
 pub use pages::Pages;
-pub use sample::{Adjustment, Asked as AskedLogprobs, Sample, logprobs, sample};
+pub use sample::{Adjustment, Asked as AskedLogprobs, Choice, Sample, logprobs, sample};
 pub use ssm::{Decay, ssm};
 pub use weights::{Affine, Dense, Growing, SmallFloats, Unpacked, Weights};

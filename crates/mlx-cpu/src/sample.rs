@@ -2,31 +2,22 @@
 
 use mlx_rs::Array;
 
-pub use crate::kernels::{adjust::Adjustment, logprobs::Asked};
+pub use crate::kernels::{adjust::Adjustment, logprobs::Asked, sample::Choice};
 use crate::{
     Error,
     glue::{fits, with_rows},
     kernels::{
         logprobs,
         rows::RowsMut,
-        sample::{self, Choice, Draw},
+        sample::{self, Draw},
     },
     op::{Dtype, Output, apply_one},
 };
 
-/// How one row's token is drawn. See [`Choice`] for the exact definition.
+/// How one row's token is drawn.
 #[derive(Debug, Clone)]
 pub struct Sample {
-    /// 0 takes the most likely token.
-    pub temperature: f32,
-    /// 0 keeps all.
-    pub top_k: u32,
-    /// 1 keeps all.
-    pub top_p: f32,
-    /// 0 keeps all.
-    pub min_p: f32,
-    /// The random number, in `[0, 1)`.
-    pub u: f32,
+    pub choice: Choice,
     /// Changes to single logits before anything else, each id at most once.
     pub adjustments: Vec<Adjustment>,
     /// The tokens to choose from: bit `b` of word `w` is the token `32 * w + b`. `None` is all.
@@ -50,9 +41,7 @@ pub fn sample(logits: &Array, rows: Vec<Sample>) -> Result<Array, Error> {
 }
 
 fn draw(row: &Sample) -> Draw<'_> {
-    let Sample { temperature, top_k, top_p, min_p, u, .. } = *row;
-    let choice = Choice { temperature, top_k: top_k as usize, top_p, min_p, u };
-    Draw { choice, adjustments: &row.adjustments, allowed: row.allowed.as_deref() }
+    Draw { choice: row.choice, adjustments: &row.adjustments, allowed: row.allowed.as_deref() }
 }
 
 /// How likely tokens are by each of `asked`'s rows of `logits` `[rows, vocabulary]`: of the row's own in `drawn` `[rows]`

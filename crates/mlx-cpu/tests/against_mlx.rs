@@ -3,6 +3,8 @@
 
 #[path = "against_mlx/attention.rs"]
 mod attention;
+#[path = "against_mlx/inlined.rs"]
+mod inlined;
 #[path = "against_mlx/layers.rs"]
 mod layers;
 #[path = "against_mlx/products.rs"]

@@ -12,7 +12,6 @@ mod plain;
 mod probe;
 mod source;
 mod syntax;
-mod text;
 mod thinking;
 mod variables;
 

@@ -80,7 +80,9 @@ pub enum Kind {
 
 /// A row of the table.
 pub struct Architecture {
-    /// The `model_type`s it loads.
+    /// The `model_type`s it loads. The first is the file's name and that of its test data; the others are further names
+    /// for the same computation, which a test reads that data under. What differs by more than its name is a file of its
+    /// own.
     pub names: &'static [&'static str],
     /// What it is for.
     pub kind: Kind,

@@ -156,8 +156,9 @@ def tied(config: dict) -> bool:
 
 
 def classes(config: dict):
-    architectures = {"llama": llama, "mistral": llama, "qwen3": qwen3, "qwen3_moe": qwen3_moe}
-    architecture = architectures.get(config["model_type"], qwen3_5)
+    # mlx-lm's module for each model_type of FOLDERS.
+    architectures = {"llama": llama, "mistral": llama, "qwen3": qwen3, "qwen3_moe": qwen3_moe, "qwen3_5": qwen3_5}
+    architecture = architectures[config["model_type"]]
     return architecture.Model, architecture.ModelArgs
 
 

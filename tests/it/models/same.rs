@@ -1,5 +1,6 @@
 //! Other words for the same checkpoint: what configs and names differ in between tools makes no other model.
 
+use mettle::mlx::models::Kind;
 use serde_json::{Value, json};
 
 use super::golden::{EXACT, Golden};
@@ -13,6 +14,19 @@ fn check(name: &str, edit: impl FnOnce(Edited) -> Edited) {
     let ours = golden.ours(EXACT).unwrap_or_else(|error| panic!("{name}: {error}"));
     for (ours, row) in ours.iter().zip(&golden.logits) {
         assert!(distance(ours, row) <= 1e-4, "{name}: {} apart", distance(ours, row));
+    }
+}
+
+#[test]
+fn the_other_names_of_an_architecture() {
+    for model in mettle::mlx::models::MODELS.iter().filter(|model| model.kind == Kind::Text) {
+        for other in &model.names[1..] {
+            // Qwen's text part alone is another config, in a test below.
+            if *other != "qwen3_5_text" {
+                let name = if model.names[0] == "llama" { "llama-bf16" } else { model.names[0] };
+                check(name, |copy| copy.set(&["model_type"], json!(other)));
+            }
+        }
     }
 }
 

@@ -76,18 +76,18 @@ impl Kernel for Activated<'_> {
         // SAFETY: each part of a row is one task's.
         let out = unsafe { self.out.part(self.row, self.start, width) };
         match self.activation {
-            Activation::Silu => each(s, x, out, silu),
-            Activation::GeluTanh => each(s, x, out, gelu_tanh),
-            Activation::Sigmoid => each(s, x, out, math::sigmoid),
-            Activation::Gelu => each(s, x, out, gelu),
+            Activation::Silu => each::<S, Silu>(s, x, out),
+            Activation::GeluTanh => each::<S, GeluTanh>(s, x, out),
+            Activation::Sigmoid => each::<S, Sigmoid>(s, x, out),
+            Activation::Gelu => each::<S, Gelu>(s, x, out),
         }
     }
 }
 
 #[inline(always)]
-fn each<S: Simd>(s: S, x: &[f32], out: &mut [f32], activation: impl Fn(S, S::F) -> S::F) {
+fn each<S: Simd, C: Curve>(s: S, x: &[f32], out: &mut [f32]) {
     for (x, out) in x.chunks(LANES).zip(out.chunks_mut(LANES)) {
-        write(s, out, activation(s, read(s, x)));
+        write(s, out, C::at(s, read(s, x)));
     }
 }
 
@@ -111,46 +111,73 @@ impl Kernel for Gated<'_> {
         // SAFETY: each part of a row is one task's.
         let out = unsafe { self.out.part(self.row, self.start, width) };
         match self.activation {
-            Activation::Silu => apply(s, gate, up, out, silu),
-            Activation::GeluTanh => apply(s, gate, up, out, gelu_tanh),
-            Activation::Sigmoid => apply(s, gate, up, out, math::sigmoid),
-            Activation::Gelu => apply(s, gate, up, out, gelu),
+            Activation::Silu => apply::<S, Silu>(s, gate, up, out),
+            Activation::GeluTanh => apply::<S, GeluTanh>(s, gate, up, out),
+            Activation::Sigmoid => apply::<S, Sigmoid>(s, gate, up, out),
+            Activation::Gelu => apply::<S, Gelu>(s, gate, up, out),
         }
     }
 }
 
 #[inline(always)]
-fn apply<S: Simd>(s: S, gate: &[f32], up: &[f32], out: &mut [f32], activation: impl Fn(S, S::F) -> S::F) {
+fn apply<S: Simd, C: Curve>(s: S, gate: &[f32], up: &[f32], out: &mut [f32]) {
     for ((gate, up), out) in gate.chunks(LANES).zip(up.chunks(LANES)).zip(out.chunks_mut(LANES)) {
-        write(s, out, s.mul(activation(s, read(s, gate)), read(s, up)));
+        write(s, out, s.mul(C::at(s, read(s, gate)), read(s, up)));
     }
 }
 
-#[inline(always)]
-fn silu<S: Simd>(s: S, x: S::F) -> S::F {
-    let one = s.splat(1.0);
-    s.div(x, s.add(one, math::exp(s, s.sub(s.zero(), x))))
+/// An activation as a type. As a function that is passed on it would be called through a shim that has no instruction set
+/// of its own, and then each of its vector operations is a call.
+trait Curve {
+    fn at<S: Simd>(s: S, x: S::F) -> S::F;
 }
 
-#[inline(always)]
-fn gelu_tanh<S: Simd>(s: S, x: S::F) -> S::F {
-    // (1 + tanh(u)) / 2 is sigmoid(2 u), which keeps its digits where the sum cancels.
-    let inner = s.fma(s.mul(s.mul(x, x), x), s.splat(0.044_715), x);
-    s.mul(x, math::sigmoid(s, s.mul(inner, s.splat(1.595_769))))
-}
+struct Silu;
 
-/// The polynomial of Abramowitz and Stegun 7.1.26: half of 1 - erf for positive numbers, to 8e-8.
-#[inline(always)]
-fn gelu<S: Simd>(s: S, x: S::F) -> S::F {
-    let one = s.splat(1.0);
-    let z = s.mul(s.abs(x), s.splat(std::f32::consts::FRAC_1_SQRT_2));
-    let t = s.div(one, s.fma(z, s.splat(0.327_591_1), one));
-    let mut p = s.splat(1.061_405_4);
-    for c in [-1.453_152, 1.421_413_7, -0.284_496_74, 0.254_829_6] {
-        p = s.fma(p, t, s.splat(c));
+impl Curve for Silu {
+    #[inline(always)]
+    fn at<S: Simd>(s: S, x: S::F) -> S::F {
+        let one = s.splat(1.0);
+        s.div(x, s.add(one, math::exp(s, s.sub(s.zero(), x))))
     }
-    let tail = s.mul(s.mul(p, t), s.mul(math::exp(s, s.sub(s.zero(), s.mul(z, z))), s.splat(0.5)));
-    s.mul(x, s.select_lt(x, s.zero(), tail, s.sub(one, tail)))
+}
+
+struct Sigmoid;
+
+impl Curve for Sigmoid {
+    #[inline(always)]
+    fn at<S: Simd>(s: S, x: S::F) -> S::F {
+        math::sigmoid(s, x)
+    }
+}
+
+struct GeluTanh;
+
+impl Curve for GeluTanh {
+    #[inline(always)]
+    fn at<S: Simd>(s: S, x: S::F) -> S::F {
+        // (1 + tanh(u)) / 2 is sigmoid(2 u), which keeps its digits where the sum cancels.
+        let inner = s.fma(s.mul(s.mul(x, x), x), s.splat(0.044_715), x);
+        s.mul(x, math::sigmoid(s, s.mul(inner, s.splat(1.595_769))))
+    }
+}
+
+struct Gelu;
+
+impl Curve for Gelu {
+    /// The polynomial of Abramowitz and Stegun 7.1.26: half of 1 - erf for positive numbers, to 8e-8.
+    #[inline(always)]
+    fn at<S: Simd>(s: S, x: S::F) -> S::F {
+        let one = s.splat(1.0);
+        let z = s.mul(s.abs(x), s.splat(std::f32::consts::FRAC_1_SQRT_2));
+        let t = s.div(one, s.fma(z, s.splat(0.327_591_1), one));
+        let mut p = s.splat(1.061_405_4);
+        for c in [-1.453_152, 1.421_413_7, -0.284_496_74, 0.254_829_6] {
+            p = s.fma(p, t, s.splat(c));
+        }
+        let tail = s.mul(s.mul(p, t), s.mul(math::exp(s, s.sub(s.zero(), s.mul(z, z))), s.splat(0.5)));
+        s.mul(x, s.select_lt(x, s.zero(), tail, s.sub(one, tail)))
+    }
 }
 
 #[cfg(test)]

@@ -18,6 +18,10 @@ use super::{
 /// shortest run of first ones whose mass reaches `top_p`; of all of these, those with at least `min_p` of the first
 /// one's probability; and always the first one. The choice is the first kept token at which the mass so far exceeds
 /// `u` times that of all kept ones. A logit that is not a number counts as -infinity.
+///
+/// The order is that of transformers' and mlx-lm's warpers. A further limit belongs where its definition puts it: before
+/// the others if it looks at all logits. This is the only definition; whoever draws with other means (mettle's sampler
+/// for Metal and CUDA) is tested against it.
 #[derive(Debug, Clone, Copy)]
 pub struct Choice {
     /// What logits are divided by; 0 or less takes the first token.
@@ -30,6 +34,11 @@ pub struct Choice {
     pub min_p: f32,
     /// Evenly from [0, 1).
     pub u: f32,
+}
+
+impl Choice {
+    /// The most likely of all tokens: nothing is set.
+    pub const GREEDY: Choice = Choice { temperature: 0.0, top_k: 0, top_p: 1.0, min_p: 0.0, u: 0.0 };
 }
 
 /// How one row's token is drawn.

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::text::is_space;
+use crate::chat::python::is_space;
 use crate::chat::{Error, Field, Role, prompt::conversation::Conversation};
 
 /// What transformers puts behind the content to find its end again. Some templates look for it by this name.

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::{Bound, Range};
 
-use super::text::is_space;
 use crate::chat::ControlToken;
+use crate::chat::python::is_space;
 
 #[derive(Debug, Clone, Copy)]
 struct Kind {

@@ -3,8 +3,8 @@
 use minijinja::syntax::SyntaxConfig;
 use minijinja::{AutoEscape, Environment, Error, ErrorKind, UndefinedBehavior};
 
-use super::text::text_of;
 use super::{functions, methods};
+use crate::chat::python::text_of;
 
 /// Steps and pieces of 64 bytes that one rendering may take. With the public templates 200 short messages take up to
 /// 0.6 million, and 1000 of 4 kB up to 4 million (Reka's alone, which adds its prompt up message by message, is refused

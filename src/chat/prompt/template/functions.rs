@@ -8,8 +8,8 @@ use minijinja::value::{Kwargs, Rest, ValueKind};
 use minijinja::{Environment, Error, ErrorKind, State, Value};
 
 use super::format_strings::check_percents;
-use super::text::{is_space, text_of};
 use crate::chat::python::Dumps;
+use crate::chat::python::{is_space, text_of};
 
 /// What time it is.
 pub(super) type Clock = fn() -> NaiveDateTime;

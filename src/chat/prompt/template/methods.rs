@@ -3,7 +3,8 @@
 use minijinja::value::{Kwargs, Rest, Tuple, ValueKind, from_args};
 use minijinja::{Error, ErrorKind, State, Value};
 
-use super::{format_strings::check_braces, text::is_space};
+use super::format_strings::check_braces;
+use crate::chat::python::is_space;
 
 /// Calls a method that minijinja's values do not have.
 pub(super) fn call(state: &mut State, value: &Value, method: &str, arguments: &[Value]) -> Result<Value, Error> {

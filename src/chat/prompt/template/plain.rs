@@ -9,8 +9,8 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 
 use super::controls::Controls;
-use super::text::is_space;
 use super::variables::{Mark, Speaker};
+use crate::chat::python::is_space;
 use crate::chat::{Error, Field};
 
 /// Where marks stand.

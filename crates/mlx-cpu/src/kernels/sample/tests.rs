@@ -134,7 +134,7 @@ fn frequencies_follow_the_probabilities() {
     let total: f32 = logits.iter().map(|logit| logit.exp()).sum();
     let mut counts = [0; 5];
     for i in 0..1000 {
-        let choice = Choice { temperature: 1.0, top_k: 0, top_p: 1.0, min_p: 0.0, u: i as f32 / 1000.0 };
+        let choice = Choice { temperature: 1.0, u: i as f32 / 1000.0, ..Choice::GREEDY };
         counts[run(&logits, &[choice])[0] as usize] += 1;
     }
     for (count, logit) in counts.iter().zip(logits) {
@@ -144,7 +144,7 @@ fn frequencies_follow_the_probabilities() {
 
 #[test]
 fn ends_of_the_range() {
-    let sampled = Choice { temperature: 1.0, top_k: 0, top_p: 1.0, min_p: 0.0, u: 0.999_999_94 };
+    let sampled = Choice { temperature: 1.0, u: 0.999_999_94, ..Choice::GREEDY };
     assert_eq!(run(&[f32::NAN, f32::NAN], &[sampled]), [0]);
     assert_eq!(run(&[f32::NEG_INFINITY; 3], &[sampled]), [0]);
     assert_eq!(run(&[0.0, f32::INFINITY, f32::INFINITY], &[sampled]), [1]);

@@ -5,9 +5,11 @@ use std::fmt::Write;
 use minijinja::value::ValueKind;
 use minijinja::{Error, ErrorKind, State, Value};
 
+use super::{charge, float_repr};
+
 /// The arguments of `json.dumps` that templates use.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Dumps {
+pub(in crate::chat) struct Dumps {
     /// What a level is indented by; `None` writes one line.
     pub indent: Option<String>,
     /// Between items, and between key and value; `None` is Python's choice.
@@ -16,22 +18,9 @@ pub(super) struct Dumps {
     pub ensure_ascii: bool,
 }
 
-/// As deep as a value may be nested to be written; JSON's readers stop at 128 levels.
-const DEPTH: usize = 150;
-
-/// Fails where a value is nested too deep to be written. Charges the template for one more piece of it: a list that
-/// holds another twice, which does the same, soon has no end.
-pub(super) fn charge(state: &State, depth: usize) -> Result<(), Error> {
-    if depth > DEPTH {
-        let message = format!("a value is nested deeper than {DEPTH} levels");
-        return Err(Error::new(ErrorKind::InvalidOperation, message));
-    }
-    state.consume_fuel(1)
-}
-
 impl Dumps {
     /// Fails for what has no JSON: undefined, functions.
-    pub(super) fn write(&self, state: &State, value: &Value) -> Result<String, Error> {
+    pub(in crate::chat) fn write(&self, state: &State, value: &Value) -> Result<String, Error> {
         let (item, key) = match &self.separators {
             Some((item, key)) => (item.as_str(), key.as_str()),
             None if self.indent.is_some() => (",", ": "),
@@ -156,61 +145,9 @@ fn without_json(what: &str) -> Error {
     Error::new(ErrorKind::BadSerialization, format!("{what} has no JSON"))
 }
 
-/// A value as Python's `repr` writes it.
-pub(super) fn repr(value: &serde_json::Value) -> String {
-    match value {
-        serde_json::Value::Null => "None".to_owned(),
-        serde_json::Value::Bool(true) => "True".to_owned(),
-        serde_json::Value::Bool(false) => "False".to_owned(),
-        serde_json::Value::Number(_) => dumps(value),
-        serde_json::Value::String(text) => repr_text(text),
-        serde_json::Value::Array(items) => format!("[{}]", items.iter().map(repr).collect::<Vec<_>>().join(", ")),
-        serde_json::Value::Object(map) => {
-            let entry = |(key, value): (&String, &serde_json::Value)| format!("{}: {}", repr_text(key), repr(value));
-            format!("{{{}}}", map.iter().map(entry).collect::<Vec<_>>().join(", "))
-        }
-    }
-}
-
-/// Single quotes, or double ones where only that spares an escape. Control characters are spelled as JSON has them, too
-/// (`\u001b`, not `\x1b`): in double quotes nobody could tell whose string it is.
-fn repr_text(text: &str) -> String {
-    let quote = if text.contains('\'') && !text.contains('"') { '"' } else { '\'' };
-    let mut out = String::from(quote);
-    for char in text.chars() {
-        match char {
-            '\n' => out.push_str("\\n"),
-            '\r' => out.push_str("\\r"),
-            '\t' => out.push_str("\\t"),
-            '\\' => out.push_str("\\\\"),
-            char if char == quote => out.extend(['\\', char]),
-            char if char.is_control() => out.push_str(&format!("\\u{:04x}", u32::from(char))),
-            char => out.push(char),
-        }
-    }
-    out.push(quote);
-    out
-}
-
-/// A float as Python writes it: the shortest digits that read back the same, with an exponent below 1e-4 and from
-/// 1e16 on.
-pub(super) fn float_repr(float: f64) -> String {
-    if !float.is_finite() {
-        return format!("{float}").to_lowercase();
-    }
-    let scientific = format!("{float:e}");
-    let (digits, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
-    let exponent: i32 = exponent.parse().unwrap_or(0);
-    if (-4..16).contains(&exponent) {
-        return format!("{float:?}");
-    }
-    let sign = if exponent < 0 { '-' } else { '+' };
-    format!("{digits}e{sign}{:02}", exponent.abs())
-}
-
 impl Dumps {
     /// What `json.dumps` makes of JSON.
-    pub(super) fn json(&self, json: &serde_json::Value) -> String {
+    pub(in crate::chat) fn json(&self, json: &serde_json::Value) -> String {
         // No template runs, so nothing is charged; JSON that was read is never so deep that it cannot be written.
         let environment = minijinja::Environment::empty();
         let value = Value::from(minijinja::value::Serde(json));
@@ -219,7 +156,7 @@ impl Dumps {
 }
 
 /// JSON as Python's `json.dumps` writes it by default, but for text that is no ASCII, which stays as it is.
-pub(super) fn dumps(json: &serde_json::Value) -> String {
+pub(in crate::chat) fn dumps(json: &serde_json::Value) -> String {
     Dumps::default().json(json)
 }
 
@@ -249,31 +186,5 @@ mod tests {
             Dumps { separators: Some((",".into(), ":".into())), ensure_ascii: true, ..Dumps::default() },
             "{\"b\":[1,2.0,true,null],\"a\":{\"\\u00e9\\\"\\n\":\"\\ud83d\\ude00\"},\"e\":[],\"o\":{}}",
         );
-    }
-
-    /// As CPython prints them.
-    #[test]
-    fn reprs() {
-        let value = json!({"a": ["it's", "\"", "'\"", "\n\t\\é", true, null, 1.5, 2], "o": {}});
-        assert_eq!(repr(&value), r#"{'a': ["it's", '"', '\'"', '\n\t\\é', True, None, 1.5, 2], 'o': {}}"#);
-    }
-
-    /// As CPython's `repr` prints them.
-    #[test]
-    fn floats() {
-        for (float, expected) in [
-            (0.1, "0.1"),
-            (1.0, "1.0"),
-            (-2.5, "-2.5"),
-            (1e15, "1000000000000000.0"),
-            (1e16, "1e+16"),
-            (1.5e300, "1.5e+300"),
-            (0.0001, "0.0001"),
-            (0.00001, "1e-05"),
-            (1.25e-7, "1.25e-07"),
-            (0.0, "0.0"),
-        ] {
-            assert_eq!(float_repr(float), expected);
-        }
     }
 }
