@@ -186,8 +186,11 @@ impl Checkpoint {
         assert!(rows.end <= count, "rows {rows:?} of a tensor of {count} are a bug");
         let width = tensor.len.checked_div(count).unwrap_or(0);
         let Some(dim) = tensor.pairs else { return self.read_bytes(tensor, rows.start * width, rows.len() * width) };
-        let stored = self.read_bytes(tensor, 0, tensor.len)?;
-        Ok(rows.flat_map(|row| &stored[paired(row, dim) * width..][..width]).copied().collect())
+        // A row's pair is in the same head.
+        let first = rows.start / dim * dim;
+        let heads = first..rows.end.next_multiple_of(dim).min(count);
+        let stored = self.read_bytes(tensor, first * width, heads.len() * width)?;
+        Ok(rows.flat_map(|row| &stored[(paired(row, dim) - first) * width..][..width]).copied().collect())
     }
 
     fn read_bytes(&self, tensor: &Tensor, start: usize, length: usize) -> Result<Vec<u8>, Error> {

@@ -1,5 +1,5 @@
 //! Embeddings, one kind of instance: jobs are rows of token ids, answers are vectors. Rows that wait are computed
-//! together, as many a turn as take about [`TURN`], so that whoever shares the device waits no longer than that.
+//! together in one pass, and a pass in steps: as many rows a pass as make a step about as long as a turn.
 
 mod scripted;
 #[cfg(test)]
@@ -28,11 +28,15 @@ pub trait Encoder {
     /// The most tokens a row may have.
     fn context(&self) -> usize;
 
-    /// One vector a row, in order. A row's vector does not depend on its company.
+    /// Begins a pass over these rows.
+    fn begin(&mut self, rows: &[&[TokenId]]);
+
+    /// The pass's next step, such as a layer. At its end one vector a row, in order; a row's vector does not depend on
+    /// its company.
     ///
     /// # Errors
     /// The pass failed, and with it all of its rows.
-    fn encode(&mut self, rows: &[&[TokenId]]) -> Result<Vec<Vec<f32>>, RunError>;
+    fn step(&mut self) -> Result<Option<Vec<Vec<f32>>>, RunError>;
 }
 
 /// Texts to make vectors of. Dropping the receiver of `vectors` cancels it.
@@ -63,9 +67,7 @@ pub enum EmbedError {
     Closing,
 }
 
-/// How long a turn should take: a good many tokens of a small model, and less than a token of a large one.
-const TURN: Duration = Duration::from_millis(8);
-/// Tokens of a turn before anything was measured, and the most of any.
+/// Tokens of a pass before anything was measured, and the most of any.
 const FIRST: usize = 64;
 const MOST: usize = 2048;
 
@@ -74,17 +76,29 @@ pub struct EmbedScheduler<E> {
     encoder: E,
     /// They take turns: each pass takes the next row of each, as long as there is room.
     jobs: VecDeque<Running>,
-    /// Tokens of a turn, by what the turns before took.
+    pass: Option<Pass>,
+    /// Jobs that have come so far.
+    count: usize,
+    /// Tokens of a pass, by what the steps before took.
     budget: usize,
     counters: Arc<Counters>,
 }
 
+/// What is being computed.
+struct Pass {
+    /// The job of each row.
+    jobs: Vec<usize>,
+    tokens: usize,
+    longest_step: Duration,
+}
+
 /// A job and its vectors so far.
 struct Running {
+    number: usize,
     job: EmbedJob,
     place: Place,
     vectors: Vec<Vec<f32>>,
-    /// Rows of it in the pass that is being put together.
+    /// Rows of it in the pass.
     taken: usize,
 }
 
@@ -108,7 +122,7 @@ impl Running {
 impl<E: Encoder> EmbedScheduler<E> {
     /// An instance without jobs.
     pub fn new(encoder: E, counters: Arc<Counters>) -> EmbedScheduler<E> {
-        EmbedScheduler { encoder, jobs: VecDeque::new(), budget: FIRST, counters }
+        EmbedScheduler { encoder, jobs: VecDeque::new(), pass: None, count: 0, budget: FIRST, counters }
     }
 
     fn drop_cancelled(&mut self) {
@@ -121,59 +135,77 @@ impl<E: Encoder> EmbedScheduler<E> {
         }
     }
 
-    /// Chooses the rows of a pass: the next of each job in turn until the budget is used, at least one. Gives each
-    /// row's job.
-    fn choose(&mut self) -> Vec<usize> {
-        let (mut chosen, mut tokens) = (Vec::new(), 0);
-        loop {
+    /// Begins a pass over the next row of each job in turn until the budget is used, at least one. `None` where no job
+    /// has one.
+    fn begin(&mut self) -> Option<Pass> {
+        let mut pass = Pass { jobs: Vec::new(), tokens: 0, longest_step: Duration::ZERO };
+        let mut chosen = Vec::new();
+        'full: loop {
             let before = chosen.len();
             for (index, running) in self.jobs.iter_mut().enumerate() {
                 let Some(row) = running.next() else { continue };
-                if !chosen.is_empty() && tokens + row.len() > self.budget {
-                    return chosen;
+                let tokens = row.len();
+                if !chosen.is_empty() && pass.tokens + tokens > self.budget {
+                    break 'full;
                 }
-                tokens += row.len();
+                pass.tokens += tokens;
+                pass.jobs.push(running.number);
+                chosen.push((index, running.vectors.len() + running.taken));
                 running.taken += 1;
-                chosen.push(index);
             }
             if chosen.len() == before {
-                return chosen;
+                break;
             }
         }
+        let rows = chosen.iter().map(|&(job, row)| self.jobs[job].job.rows[row].as_slice());
+        let rows: Vec<&[TokenId]> = rows.collect();
+        if rows.is_empty() {
+            return None;
+        }
+        self.encoder.begin(&rows);
+        Some(pass)
     }
 
-    /// One pass over the chosen rows.
-    fn run(&mut self, chosen: &[usize]) -> Result<(), RunError> {
-        let mut places: Vec<usize> = self.jobs.iter().map(|running| running.vectors.len()).collect();
-        let mut rows: Vec<&[TokenId]> = Vec::with_capacity(chosen.len());
-        for &index in chosen {
-            rows.push(&self.jobs[index].job.rows[places[index]]);
-            places[index] += 1;
-        }
-        let tokens: usize = rows.iter().map(|row| row.len()).sum();
-        let started = Instant::now();
-        let vectors = self.encoder.encode(&rows)?;
-        let spent = started.elapsed();
-        add(&self.counters.prompt_tokens, tokens);
-        add(&self.counters.prefill_microseconds, spent.as_micros() as usize);
-        self.budget = next_budget(self.budget, tokens, spent);
-        for (&index, vector) in chosen.iter().zip(vectors) {
-            self.jobs[index].vectors.push(vector);
-            self.jobs[index].taken = 0;
+    /// The next step of the pass, in a turn of so long.
+    fn step(&mut self, mut pass: Pass, turn: Duration) -> Result<(), RunError> {
+        let began = Instant::now();
+        let vectors = self.encoder.step()?;
+        let took = began.elapsed();
+        add(&self.counters.prefill_microseconds, took.as_micros() as usize);
+        pass.longest_step = pass.longest_step.max(took);
+        match vectors {
+            None => self.pass = Some(pass),
+            Some(vectors) => {
+                self.budget = next_budget(self.budget, pass.tokens, pass.longest_step, turn);
+                self.finish(&pass, vectors);
+            }
         }
         Ok(())
     }
 
-    /// Ends the jobs that have all their vectors, and lets the others be first next time that were last.
-    fn deliver(&mut self) {
-        for running in std::mem::take(&mut self.jobs) {
-            match running.next() {
-                None => running.finish(),
-                Some(_) => self.jobs.push_back(running),
+    /// Hands out the vectors of a pass, and lets those jobs be first next time that were last.
+    fn finish(&mut self, pass: &Pass, vectors: Vec<Vec<f32>>) {
+        add(&self.counters.prompt_tokens, pass.tokens);
+        for (&number, vector) in pass.jobs.iter().zip(vectors) {
+            // One that was cancelled is gone.
+            if let Some(running) = self.jobs.iter_mut().find(|running| running.number == number) {
+                running.vectors.push(vector);
+                running.taken = 0;
             }
         }
         if !self.jobs.is_empty() {
             self.jobs.rotate_left(1);
+        }
+    }
+
+    /// Ends the jobs that have all their vectors.
+    fn deliver(&mut self) {
+        for running in std::mem::take(&mut self.jobs) {
+            if running.vectors.len() == running.job.rows.len() {
+                running.finish();
+            } else {
+                self.jobs.push_back(running);
+            }
         }
     }
 
@@ -189,14 +221,14 @@ impl<E: Encoder> EmbedScheduler<E> {
     }
 }
 
-/// The budget after a pass of so many tokens took so long: what fits [`TURN`], approached by halves so that one slow pass
-/// does not decide.
-fn next_budget(budget: usize, tokens: usize, spent: Duration) -> usize {
+/// The budget after a pass of so many tokens: as many as make a step as long as a turn, approached by halves so that one
+/// slow step does not decide.
+fn next_budget(budget: usize, tokens: usize, longest_step: Duration, turn: Duration) -> usize {
     // A pass of few tokens says little of what many take.
     if 2 * tokens < budget {
         return budget;
     }
-    let fits = tokens as f64 * TURN.as_secs_f64() / spent.as_secs_f64().max(1e-6);
+    let fits = tokens as f64 * turn.as_secs_f64() / longest_step.as_secs_f64().max(1e-6);
     (budget.midpoint(fits as usize)).clamp(FIRST / 2, MOST)
 }
 
@@ -207,20 +239,27 @@ impl<E: Encoder> Instance for EmbedScheduler<E> {
         place.begin();
         let context = self.encoder.context();
         let misfit = job.rows.iter().map(Vec::len).find(|&tokens| tokens == 0 || tokens > context);
-        let running = Running { job, place, vectors: Vec::new(), taken: 0 };
+        self.count += 1;
+        let running = Running { number: self.count, job, place, vectors: Vec::new(), taken: 0 };
         match misfit {
             Some(tokens) => running.end(Outcome::Failed, Err(EmbedError::Length { tokens, context })),
             None => self.jobs.push_back(running),
         }
     }
 
-    fn tick(&mut self) -> Result<Progress, RunError> {
-        self.drop_cancelled();
-        let chosen = self.choose();
-        if !chosen.is_empty()
-            && let Err(error) = self.run(&chosen)
-        {
-            self.fail(&error);
+    fn tick(&mut self, time: Duration) -> Result<Progress, RunError> {
+        let began = Instant::now();
+        loop {
+            self.drop_cancelled();
+            let Some(pass) = self.pass.take().or_else(|| self.begin()) else { break };
+            let step = Instant::now();
+            if let Err(error) = self.step(pass, time) {
+                self.fail(&error);
+            }
+            self.deliver();
+            if began.elapsed() + step.elapsed() > time {
+                break;
+            }
         }
         self.deliver();
         Ok(if self.jobs.is_empty() { Progress::Idle } else { Progress::Busy })

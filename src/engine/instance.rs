@@ -1,5 +1,7 @@
 //! What the device thread asks of a loaded model of any kind, and of one that is being loaded.
 
+use std::time::Duration;
+
 use super::{failure::RunError, places::Place};
 
 /// A loaded model of any kind. It is made on the device thread, lives there and is dropped there, so it may own arrays.
@@ -15,12 +17,13 @@ pub trait Instance {
     /// finds the counters as it left them.
     fn push(&mut self, job: Self::Job, place: Place);
 
-    /// One turn: one forward pass, or about as much work. All instances have their turns one after the other, so a long
-    /// one holds up the others.
+    /// One turn: one forward pass, or less where its work has smaller steps. All instances have their turns one after
+    /// the other, so a long one holds up the others. `time` is about what the others' turns take together: one that has
+    /// a choice takes as long.
     ///
     /// # Errors
     /// The instance cannot go on. What fails a single job is that job's own end.
-    fn tick(&mut self) -> Result<Progress, RunError>;
+    fn tick(&mut self, time: Duration) -> Result<Progress, RunError>;
 
     /// The most tokens one job may hold.
     fn context(&self) -> usize;
@@ -54,16 +57,16 @@ pub enum End {
 }
 
 /// Something that is loaded onto the device in steps. It lives on the device thread, where a step is a turn between
-/// those of the running instances: they wait as long as one step takes.
+/// those of the running instances.
 pub trait Loader {
     type Output;
     type Error;
 
-    /// Loads a piece, such as one block of a model.
+    /// Loads as much as the time allows, at least a piece such as some rows of a matrix.
     ///
     /// # Errors
     /// It cannot be loaded. It is dropped then.
-    fn step(&mut self) -> Result<LoadStep<Self::Output>, Self::Error>;
+    fn step(&mut self, time: Duration) -> Result<LoadStep<Self::Output>, Self::Error>;
 
     /// Makes something of what is loaded, on the device thread as well.
     fn then<T, F: FnOnce(Self::Output) -> T>(self, make: F) -> Then<Self, F>
@@ -93,8 +96,8 @@ impl<T, L: Loader, F: FnOnce(L::Output) -> T> Loader for Then<L, F> {
     type Output = T;
     type Error = L::Error;
 
-    fn step(&mut self) -> Result<LoadStep<T>, L::Error> {
-        Ok(match self.loader.step()? {
+    fn step(&mut self, time: Duration) -> Result<LoadStep<T>, L::Error> {
+        Ok(match self.loader.step(time)? {
             LoadStep::More(done) => LoadStep::More(done),
             LoadStep::Loaded(output) => {
                 let make = self.make.take().expect("a loader that is asked again after its end is a bug");
@@ -116,7 +119,7 @@ impl<T, E, F: FnOnce() -> Result<T, E>> Loader for AtOnce<F> {
     type Output = T;
     type Error = E;
 
-    fn step(&mut self) -> Result<LoadStep<T>, E> {
+    fn step(&mut self, _: Duration) -> Result<LoadStep<T>, E> {
         let load = self.0.take().expect("a loader that is asked again after its end is a bug");
         load().map(LoadStep::Loaded)
     }

@@ -1,10 +1,9 @@
-//! The device thread's work: round after round, in which every instance has a turn and one of those that load has a
-//! step.
+//! The device thread's work: round after round, in which every instance has a turn, and one of those that load.
 
 use std::{
     mem,
     sync::{Arc, mpsc::Sender},
-    time::Instant,
+    time::{Duration, Instant},
 };
 
 use super::{
@@ -20,15 +19,24 @@ pub(super) type Order = Box<dyn FnOnce() -> Vec<Box<dyn Slot>> + Send>;
 /// All that the device thread owns.
 #[derive(Default)]
 pub(super) struct Rounds {
-    slots: Vec<Box<dyn Slot>>,
+    seats: Vec<Seat>,
 }
+
+/// A slot, and how long its last turn took.
+struct Seat {
+    slot: Box<dyn Slot>,
+    took: Duration,
+}
+
+/// A turn may take as long as this, however short the others' turns are: less than a token of a small model takes.
+const SHORT: Duration = Duration::from_millis(3);
 
 /// A loaded or loading instance of any kind.
 pub(super) trait Slot {
     fn is_loading(&self) -> bool;
 
-    /// Takes what has come and does one turn of work. Does not panic.
-    fn turn(&mut self) -> Turn;
+    /// Takes what has come and does one turn of work, which should take so long. Does not panic.
+    fn turn(&mut self, time: Duration) -> Turn;
 
     /// Ends it at once.
     fn close(&mut self);
@@ -47,22 +55,33 @@ pub(super) enum Turn {
 impl Rounds {
     /// Takes what is to be loaded.
     pub fn take(&mut self, orders: &mut Vec<Order>) {
-        self.slots.extend(orders.drain(..).flat_map(|order| order()));
+        let slots = orders.drain(..).flat_map(|order| order());
+        self.seats.extend(slots.map(|slot| Seat { slot, took: Duration::ZERO }));
     }
 
-    /// A turn for every instance, then a step for one that loads. False where there is nothing left to do.
+    /// A turn for every instance, then one for one that loads. Each may take as long as those of all others together,
+    /// so that a stream beside one other instance is at most halved. False where there is nothing left to do.
     pub fn round(&mut self) -> bool {
         let mut busy = false;
-        self.slots.retain_mut(|slot| {
-            let turn = if slot.is_loading() { Turn::Idle } else { slot.turn() };
+        let mut all: Duration = self.seats.iter().map(|seat| seat.took).sum();
+        self.seats.retain_mut(|seat| {
+            if seat.slot.is_loading() {
+                return true;
+            }
+            let others = all - seat.took;
+            let turn = seat.turn(others.max(SHORT));
+            all = others + seat.took;
             busy |= turn == Turn::Busy;
             turn != Turn::Gone
         });
-        if let Some(loading) = self.slots.iter().position(|slot| slot.is_loading()) {
-            // The next one that loads has the next step.
-            let mut slot = self.slots.remove(loading);
-            if slot.turn() != Turn::Gone {
-                self.slots.push(slot);
+        if let Some(loading) = self.seats.iter().position(|seat| seat.slot.is_loading()) {
+            // The next one that loads has the next turn.
+            let mut seat = self.seats.remove(loading);
+            let turn = seat.turn(all.saturating_sub(seat.took).max(SHORT));
+            if turn != Turn::Gone {
+                // Others need not wait for what is done.
+                seat.took = Duration::ZERO;
+                self.seats.push(seat);
             }
             return true;
         }
@@ -71,9 +90,18 @@ impl Rounds {
 
     /// Ends everything.
     pub fn close(&mut self) {
-        for mut slot in self.slots.drain(..) {
-            slot.close();
+        for mut seat in self.seats.drain(..) {
+            seat.slot.close();
         }
+    }
+}
+
+impl Seat {
+    fn turn(&mut self, time: Duration) -> Turn {
+        let began = Instant::now();
+        let turn = self.slot.turn(time);
+        self.took = if turn == Turn::Busy { began.elapsed() } else { Duration::ZERO };
+        turn
     }
 }
 
@@ -125,13 +153,13 @@ where
     }
 
     /// One step of loading.
-    fn load(&mut self) -> Turn {
+    fn load(&mut self, time: Duration) -> Turn {
         let Stage::Loading(loader) = &mut self.stage else { return Turn::Gone };
         if self.inbox.is_closing() {
             self.refuse(LoadError::Closed);
             return Turn::Gone;
         }
-        match guarded("the model's loader", || loader.step()) {
+        match guarded("the model's loader", || loader.step(time)) {
             Ok(Ok(LoadStep::More(done))) => self.inbox.set_loading(done),
             Ok(Ok(LoadStep::Loaded(instance))) => self.start(instance),
             Ok(Err(error)) => self.refuse(LoadError::Failed(error)),
@@ -158,7 +186,7 @@ where
     }
 
     /// Takes the jobs that have come, and does one turn of work.
-    fn work(&mut self) -> Turn {
+    fn work(&mut self, time: Duration) -> Turn {
         let deadline = self.inbox.collect(&mut self.arrived);
         let Stage::Running { instance, progress } = &mut self.stage else { return Turn::Gone };
         let (inbox, arrived) = (&self.inbox, &mut self.arrived);
@@ -177,7 +205,7 @@ where
                 return Ok(Turn::Gone);
             }
             if *progress == Progress::Busy {
-                *progress = instance.tick()?;
+                *progress = instance.tick(time)?;
             }
             inbox.set_bytes(instance.bytes());
             // One that is closing ends in its next turn.
@@ -223,10 +251,10 @@ where
         matches!(self.stage, Stage::Loading(_))
     }
 
-    fn turn(&mut self) -> Turn {
+    fn turn(&mut self, time: Duration) -> Turn {
         match &self.stage {
-            Stage::Loading(_) => self.load(),
-            Stage::Running { .. } => self.work(),
+            Stage::Loading(_) => self.load(time),
+            Stage::Running { .. } => self.work(time),
             Stage::Gone => Turn::Gone,
         }
     }
@@ -236,7 +264,7 @@ where
         match &self.stage {
             Stage::Loading(_) => self.refuse(LoadError::Closed),
             Stage::Running { .. } => {
-                self.work();
+                self.work(SHORT);
             }
             Stage::Gone => {}
         }

@@ -1,6 +1,6 @@
 //! Two instances that share something, such as a model's weights: one loader makes both.
 
-use std::{cell::RefCell, rc::Rc};
+use std::{cell::RefCell, rc::Rc, time::Duration};
 
 use super::instance::{LoadStep, Loader};
 
@@ -31,7 +31,7 @@ impl<T> Loader for Awaited<T> {
     type Output = T;
     type Error = Unshared;
 
-    fn step(&mut self) -> Result<LoadStep<T>, Unshared> {
+    fn step(&mut self, _: Duration) -> Result<LoadStep<T>, Unshared> {
         match self.0.borrow_mut().take() {
             Some(made) => Ok(LoadStep::Loaded(made)),
             None if Rc::strong_count(&self.0) == 1 => Err(Unshared),

@@ -9,6 +9,7 @@ use super::{
     batch::{Batch, Segment},
     models::{Model, Reader},
     nn::State,
+    steps::{self, Steps, pause},
 };
 use crate::{
     checkpoint::{Pooling, PoolingMode},
@@ -19,11 +20,13 @@ use crate::{
 pub struct Embedder {
     reader: Rc<dyn Reader>,
     pooling: Pooling,
+    /// The pass that is being computed.
+    pass: Option<Steps<'static, Vec<Vec<f32>>>>,
 }
 
 impl Embedder {
     pub(super) fn new(reader: Rc<dyn Reader>, pooling: Pooling) -> Embedder {
-        Embedder { reader, pooling }
+        Embedder { reader, pooling, pass: None }
     }
 
     /// Over the hidden states of a model that writes text, behind its last norm.
@@ -41,17 +44,29 @@ impl Embedder {
     /// # Errors
     /// What MLX says.
     pub fn embed(&self, rows: &[&[u32]]) -> Result<Vec<Vec<f32>>, Error> {
+        let mut pass = self.pass_over(rows);
+        loop {
+            if let Some(vectors) = steps::step(&mut pass)? {
+                return Ok(vectors);
+            }
+        }
+    }
+
+    fn pass_over(&self, rows: &[&[u32]]) -> Steps<'static, Vec<Vec<f32>>> {
         let batch = Batch::new(rows.iter().map(|row| (*row, 0)));
-        let hidden = self.reader.forward(&batch)?.as_dtype(Dtype::Float32)?; // [tokens, dim]
-        hidden.eval()?;
-        let dim = hidden.dim(1) as usize;
-        let hidden: Vec<f32> = hidden.to_vec_exact().map_err(|error| Error(error.to_string()))?;
-        let pool = |segment: &Segment| {
-            let rows = &hidden[segment.start * dim..][..segment.length * dim];
-            let vector = pooled(rows, dim, self.pooling.mode);
-            if self.pooling.normalise { normalised(vector) } else { vector }
-        };
-        Ok(batch.segments.iter().map(pool).collect())
+        let (reader, pooling) = (Rc::clone(&self.reader), self.pooling);
+        Box::pin(async move {
+            let hidden = reader.read(&batch).await?.as_dtype(Dtype::Float32)?; // [tokens, dim]
+            hidden.eval()?;
+            let dim = hidden.dim(1) as usize;
+            let hidden: Vec<f32> = hidden.to_vec_exact().map_err(|error| Error(error.to_string()))?;
+            let pool = |segment: &Segment| {
+                let rows = &hidden[segment.start * dim..][..segment.length * dim];
+                let vector = pooled(rows, dim, pooling.mode);
+                if pooling.normalise { normalised(vector) } else { vector }
+            };
+            Ok(batch.segments.iter().map(pool).collect())
+        })
     }
 }
 
@@ -61,10 +76,15 @@ impl Encoder for Embedder {
         self.pooling.most_tokens.map_or(made_for, |most| most.min(made_for))
     }
 
-    fn encode(&mut self, rows: &[&[TokenId]]) -> Result<Vec<Vec<f32>>, RunError> {
+    fn begin(&mut self, rows: &[&[TokenId]]) {
         let ids: Vec<Vec<u32>> = rows.iter().map(|row| row.iter().map(|id| id.0).collect()).collect();
         let rows: Vec<&[u32]> = ids.iter().map(Vec::as_slice).collect();
-        self.embed(&rows).map_err(|error| RunError(error.0))
+        self.pass = Some(self.pass_over(&rows));
+    }
+
+    fn step(&mut self) -> Result<Option<Vec<Vec<f32>>>, RunError> {
+        let pass = self.pass.as_mut().ok_or_else(|| RunError("a step of no pass; this is a bug".into()))?;
+        steps::step(pass).map_err(|error| RunError(error.0))
     }
 }
 
@@ -94,11 +114,19 @@ fn normalised(vector: Vec<f32>) -> Vec<f32> {
 struct Text(Rc<dyn Model>);
 
 impl Reader for Text {
-    fn forward(&self, batch: &Batch) -> Result<Array, Error> {
-        let fresh = batch.segments.iter().map(|_| self.0.fresh());
-        let mut states = fresh.collect::<Result<Vec<State>, Error>>()?;
-        let mut states: Vec<&mut State> = states.iter_mut().collect();
-        self.0.norm(&self.0.forward(batch, &mut states)?)
+    fn read<'a>(&'a self, batch: &'a Batch) -> Steps<'a, Array> {
+        Box::pin(async move {
+            let fresh = batch.segments.iter().map(|_| self.0.fresh());
+            let mut states = fresh.collect::<Result<Vec<State>, Error>>()?;
+            let mut states: Vec<&mut State> = states.iter_mut().collect();
+            let mut x = self.0.embed(&batch.tokens)?;
+            for index in 0..self.0.layers() {
+                x = self.0.layer(index, &x, batch, &mut states)?;
+                x.eval()?;
+                pause().await;
+            }
+            self.0.norm(&x)
+        })
     }
 
     fn cost(&self) -> &Cost {

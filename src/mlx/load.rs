@@ -1,10 +1,15 @@
-//! Loading, one block at a time: whoever runs models beside it waits for a block at most.
+//! Loading, one piece at a time: whoever runs models beside it waits for a piece at most.
 
-use std::sync::Arc;
+use std::{
+    rc::Rc,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use super::{
     Backend, Cost, Embedder, Error, Options, Runner, backend,
-    models::{self, Architecture, Build, Built},
+    models::{self, Built},
+    steps::{self, Steps},
     weights::{Ledger, Source},
 };
 use crate::{
@@ -12,19 +17,19 @@ use crate::{
     engine::{LoadStep, Loader},
 };
 
+/// About how many bytes a step reads, counted as f32: a few milliseconds of packing them for our CPU kernels. MLX's own
+/// form is hardly more than a copy, and parts of a matrix are copied once more.
+const CPU_PIECE: usize = 2 << 20;
+const MLX_PIECE: usize = 64 << 20;
+
 /// A model on its way into memory. Lives on the thread that will run the model.
 pub struct Loading {
     checkpoint: Arc<Checkpoint>,
     options: Options,
+    piece: Option<usize>,
     /// `None` before the first step.
-    begun: Option<Begun>,
-    ledger: Ledger,
-}
-
-struct Begun {
-    architecture: &'static Architecture,
-    backend: Backend,
-    build: Box<dyn Build>,
+    work: Option<Steps<'static, Loaded>>,
+    ledger: Rc<Ledger>,
 }
 
 /// A model in memory, by what it is for.
@@ -48,33 +53,53 @@ pub struct EmbedderLoader(Loading);
 
 /// What loads a model, step by step.
 pub fn load(checkpoint: Arc<Checkpoint>, options: Options) -> Loading {
-    Loading { checkpoint, options, begun: None, ledger: Ledger::default() }
+    Loading { checkpoint, options, piece: None, work: None, ledger: Rc::default() }
+}
+
+/// The whole way of a checkpoint into memory.
+async fn load_all(
+    checkpoint: Arc<Checkpoint>,
+    options: Options,
+    piece: Option<usize>,
+    ledger: Rc<Ledger>,
+) -> Result<Loaded, Error> {
+    let architecture = models::find(&checkpoint)?;
+    let backend = backend(&checkpoint, options)?;
+    let usual = if let Backend::Cpu { .. } = backend { CPU_PIECE } else { MLX_PIECE };
+    let source = Source {
+        checkpoint: &checkpoint,
+        backend,
+        unused: architecture.unused,
+        ledger: &ledger,
+        piece: piece.unwrap_or(usual),
+    };
+    let built = (architecture.load)(&source).await?;
+    source.all_read()?;
+    mlx_cpu::release_freed();
+    let pooling = checkpoint.pooling()?;
+    Ok(match built {
+        Built::Text(model) => {
+            Loaded::Text { runner: Runner::new(model.clone(), backend)?, embedder: Embedder::of_text(model, pooling) }
+        }
+        Built::Reader(reader) => Loaded::Embedding(Embedder::new(reader, pooling)),
+    })
 }
 
 impl Loading {
-    /// Loads the next block. `None` while there are more.
+    /// Reads about so many bytes a step instead of what suits the device.
+    pub fn in_pieces_of(self, bytes: usize) -> Loading {
+        Loading { piece: Some(bytes), ..self }
+    }
+
+    /// Loads the next piece. `None` while there are more.
     ///
     /// # Errors
     /// An unknown architecture, options that do not go together, a config or a tensor that does not fit it, tensors left
     /// over: each named.
     pub fn step(&mut self) -> Result<Option<Loaded>, Error> {
-        let Loading { checkpoint, options, begun, ledger } = self;
-        let Begun { architecture, backend, build } = match begun {
-            Some(begun) => begun,
-            None => begun.insert(Begun::new(checkpoint, *options)?),
-        };
-        let source = Source { checkpoint, backend: *backend, unused: architecture.unused, ledger };
-        let Some(built) = build.step(&source)? else { return Ok(None) };
-        source.all_read()?;
-        mlx_cpu::release_freed();
-        let pooling = checkpoint.pooling()?;
-        Ok(Some(match built {
-            Built::Text(model) => Loaded::Text {
-                runner: Runner::new(model.clone(), *backend)?,
-                embedder: Embedder::of_text(model, pooling),
-            },
-            Built::Reader(reader) => Loaded::Embedding(Embedder::new(reader, pooling)),
-        }))
+        let Loading { checkpoint, options, piece, work, ledger } = self;
+        let begin = || load_all(Arc::clone(checkpoint), *options, *piece, Rc::clone(ledger));
+        steps::step(work.get_or_insert_with(|| Box::pin(begin())))
     }
 
     /// Loads all that is left.
@@ -105,19 +130,18 @@ impl Loading {
         (self.ledger.tally().bytes() / all.max(1) as f64).min(1.0) as f32
     }
 
-    /// A step, and what `pick` makes of a model that is loaded.
-    fn step_to<T>(&mut self, pick: impl Fn(Loaded) -> Result<T, Error>) -> Result<LoadStep<T>, Error> {
-        match self.step()? {
-            Some(loaded) => pick(loaded).map(LoadStep::Loaded),
-            None => Ok(LoadStep::More(self.done())),
+    /// As many pieces as the time allows, at least one, and what `pick` makes of a model that is loaded.
+    fn steps<T>(&mut self, time: Duration, pick: impl Fn(Loaded) -> Result<T, Error>) -> Result<LoadStep<T>, Error> {
+        let began = Instant::now();
+        loop {
+            let step = Instant::now();
+            if let Some(loaded) = self.step()? {
+                return pick(loaded).map(LoadStep::Loaded);
+            }
+            if began.elapsed() + step.elapsed() > time {
+                return Ok(LoadStep::More(self.done()));
+            }
         }
-    }
-}
-
-impl Begun {
-    fn new(checkpoint: &Checkpoint, options: Options) -> Result<Begun, Error> {
-        let architecture = models::find(checkpoint)?;
-        Ok(Begun { architecture, backend: backend(checkpoint, options)?, build: (architecture.begin)() })
     }
 }
 
@@ -152,8 +176,8 @@ impl Loader for TextLoader {
     type Output = (Runner, Embedder);
     type Error = Error;
 
-    fn step(&mut self) -> Result<LoadStep<(Runner, Embedder)>, Error> {
-        self.0.step_to(Loaded::text)
+    fn step(&mut self, time: Duration) -> Result<LoadStep<(Runner, Embedder)>, Error> {
+        self.0.steps(time, Loaded::text)
     }
 }
 
@@ -161,7 +185,7 @@ impl Loader for EmbedderLoader {
     type Output = Embedder;
     type Error = Error;
 
-    fn step(&mut self) -> Result<LoadStep<Embedder>, Error> {
-        self.0.step_to(|loaded| Ok(loaded.embedder()))
+    fn step(&mut self, time: Duration) -> Result<LoadStep<Embedder>, Error> {
+        self.0.steps(time, |loaded| Ok(loaded.embedder()))
     }
 }

@@ -15,6 +15,7 @@ mod quant;
 mod roofline;
 mod runner;
 mod sampler;
+mod steps;
 mod weights;
 
 pub use cost::Cost;

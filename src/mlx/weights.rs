@@ -19,7 +19,7 @@ pub struct Weights<'a> {
     prefix: String,
     /// The share of what is read here that one token uses.
     active: f64,
-    /// The only rows of the first dimension that are read; `None` reads all.
+    /// The only rows of a matrix, or matrices of a stack, that are read; `None` reads all.
     rows: Option<Range<usize>>,
 }
 
@@ -34,6 +34,8 @@ pub struct Source<'a> {
     pub unused: &'a [&'a str],
     /// What was read so far.
     pub ledger: &'a Ledger,
+    /// A step of loading reads about so many bytes, counted as f32.
+    pub piece: usize,
 }
 
 /// What was read of a checkpoint.
@@ -104,7 +106,7 @@ impl<'a> Weights<'a> {
         Weights { active: active as f64 / all as f64, ..self.clone() }
     }
 
-    /// The same place, where only these rows of the matrices are read.
+    /// The same place, where only these rows of a matrix, or these matrices of a stack, are read.
     pub fn rows(&self, rows: Range<usize>) -> Weights<'a> {
         Weights { rows: Some(rows), ..self.clone() }
     }
@@ -117,6 +119,21 @@ impl<'a> Weights<'a> {
     /// The place's name.
     pub fn path(&self) -> &str {
         &self.prefix
+    }
+
+    /// About how many bytes a step reads, counted as f32.
+    pub fn piece(&self) -> usize {
+        self.source.piece
+    }
+
+    /// What was read so far.
+    pub fn tally(&self) -> Tally {
+        self.source.tally()
+    }
+
+    /// Forgets what was read since.
+    pub fn set_tally(&self, tally: Tally) {
+        *self.source.ledger.tally.borrow_mut() = tally;
     }
 
     /// Whether a tensor of this name is in the checkpoint.
@@ -258,10 +275,11 @@ impl<'a> Weights<'a> {
         Ok(Matrix { n, k, data })
     }
 
-    /// The rows that are read of a matrix of this shape, and its inputs.
+    /// The outputs that are read of a matrix or a stack of this shape, and its inputs.
     fn extent(&self, shape: &[usize]) -> (usize, usize) {
         let (k, outputs) = shape.split_last().expect("a shape ends with the inputs");
-        (self.rows.as_ref().map_or(outputs.iter().product(), Range::len), *k)
+        let first = self.rows.as_ref().map_or(outputs[0], Range::len);
+        (first * outputs[1..].iter().product::<usize>(), *k)
     }
 
     /// What the config says of this path, or of the whole model. As in MLX, a path that has settings of its own takes

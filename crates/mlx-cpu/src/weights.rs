@@ -181,16 +181,20 @@ impl Growing {
         Ok(())
     }
 
-    /// The whole matrix.
+    /// The whole matrix, or as many as it is a stack of.
     ///
     /// # Errors
-    /// Rows are missing.
-    pub fn finish(self) -> Result<Weights, Error> {
+    /// Rows are missing, or those of each of `matrices` are no multiple of [`Growing::ROWS`].
+    pub fn finish(self, matrices: usize) -> Result<Weights, Error> {
         let Growing { layout, rows, piece } = self;
         if rows < layout.n {
             return Err(Error(format!("{rows} of {} rows", layout.n)));
         }
-        Ok(Weights { layout, matrices: 1, piece: Arc::new(piece) })
+        let n = layout.n / matrices;
+        if matrices > 1 && (!n.is_multiple_of(Growing::ROWS) || n * matrices != layout.n) {
+            return Err(Error(format!("{} rows are no stack of {matrices}", layout.n)));
+        }
+        Ok(Weights { layout: Packed { n, ..layout }, matrices, piece: Arc::new(piece) })
     }
 }
 

@@ -10,6 +10,8 @@ use super::{Encoder, RunError, TokenId};
 pub struct EncoderScript {
     /// The most tokens of a row.
     pub context: usize,
+    /// Steps of a pass, before the last one.
+    pub steps: usize,
     /// A row that holds this token makes its pass fail.
     pub fails_at: Option<TokenId>,
     /// A row that holds this token makes its pass panic.
@@ -19,9 +21,19 @@ pub struct EncoderScript {
 }
 
 /// See the module.
-pub struct ScriptedEncoder(pub EncoderScript);
+pub struct ScriptedEncoder {
+    script: EncoderScript,
+    rows: Vec<Vec<TokenId>>,
+    /// Of this pass, before the last one.
+    steps: usize,
+}
 
 impl ScriptedEncoder {
+    /// One that does what the script says.
+    pub fn new(script: EncoderScript) -> ScriptedEncoder {
+        ScriptedEncoder { script, rows: Vec::new(), steps: 0 }
+    }
+
     /// Numbers of a vector.
     pub const DIM: usize = 4;
 
@@ -39,17 +51,27 @@ impl ScriptedEncoder {
 
 impl Encoder for ScriptedEncoder {
     fn context(&self) -> usize {
-        self.0.context
+        self.script.context
     }
 
-    fn encode(&mut self, rows: &[&[TokenId]]) -> Result<Vec<Vec<f32>>, RunError> {
+    fn begin(&mut self, rows: &[&[TokenId]]) {
+        self.rows = rows.iter().map(|row| row.to_vec()).collect();
+        self.steps = self.script.steps;
         let lengths = rows.iter().map(|row| row.len()).collect();
-        self.0.passes.lock().unwrap_or_else(PoisonError::into_inner).push(lengths);
+        self.script.passes.lock().unwrap_or_else(PoisonError::into_inner).push(lengths);
+    }
+
+    fn step(&mut self) -> Result<Option<Vec<Vec<f32>>>, RunError> {
+        if self.steps > 0 {
+            self.steps -= 1;
+            return Ok(None);
+        }
+        let rows = &self.rows;
         let holds = |token: Option<TokenId>| token.is_some_and(|token| rows.iter().any(|row| row.contains(&token)));
-        assert!(!holds(self.0.panics_at), "the pass panics as the script says");
-        if holds(self.0.fails_at) {
+        assert!(!holds(self.script.panics_at), "the pass panics as the script says");
+        if holds(self.script.fails_at) {
             return Err(RunError("the pass fails as the script says".into()));
         }
-        Ok(rows.iter().map(|row| ScriptedEncoder::vector(row)).collect())
+        Ok(Some(rows.iter().map(|row| ScriptedEncoder::vector(row)).collect()))
     }
 }

@@ -12,6 +12,7 @@ fn script() -> EncoderScript {
         context: 300,
         fails_at: Some(TokenId(13)),
         panics_at: Some(TokenId(99)),
+        steps: 2,
         ..EncoderScript::default()
     }
 }
@@ -19,8 +20,9 @@ fn script() -> EncoderScript {
 fn start(device: &Device, script: &EncoderScript) -> Handle<EmbedJob> {
     let script = script.clone();
     let capacity = Capacity { rows: 4, waiting: 8 };
-    let loading: Loading<EmbedJob, RunError> = device
-        .load(capacity, move |counters| at_once(move || Ok(EmbedScheduler::new(ScriptedEncoder(script), counters))));
+    let loading: Loading<EmbedJob, RunError> = device.load(capacity, move |counters| {
+        at_once(move || Ok(EmbedScheduler::new(ScriptedEncoder::new(script), counters)))
+    });
     loading.wait().expect("it loads")
 }
 
@@ -101,7 +103,7 @@ fn a_small_job_does_not_wait_for_a_large_one() {
     let counters = Arc::new(Counters::default());
     let places = Arc::new(Places::new(Capacity { rows: 4, waiting: 0 }, Arc::clone(&counters)));
     places.take(2).expect("there is room");
-    let mut instance = EmbedScheduler::new(ScriptedEncoder(script()), Arc::clone(&counters));
+    let mut instance = EmbedScheduler::new(ScriptedEncoder::new(script()), Arc::clone(&counters));
     let mut push = |rows: Vec<Vec<TokenId>>| {
         let (vectors, answer) = oneshot::channel();
         instance.push(EmbedJob { rows, vectors }, Place::of_waiting(&places));
@@ -109,23 +111,24 @@ fn a_small_job_does_not_wait_for_a_large_one() {
     };
     let large = push((0..4000).map(|index| row(1000 + index, 200)).collect());
     let mut small = push(vec![row(200, 3)]);
-    for _ in 0..2 {
-        assert_eq!(instance.tick(), Ok(Progress::Busy));
+    for _ in 0..6 {
+        assert_eq!(instance.tick(Duration::ZERO), Ok(Progress::Busy));
     }
     assert_eq!(small.try_recv(), Ok(Ok(expected(&[row(200, 3)]))));
     assert_eq!(counters.snapshot().running, 1);
     drop(large);
-    assert_eq!(instance.tick(), Ok(Progress::Idle));
+    assert_eq!(instance.tick(Duration::ZERO), Ok(Progress::Idle));
     assert_eq!((counters.snapshot().cancelled, counters.snapshot().running), (1, 0));
 }
 
 #[test]
-fn the_budget_follows_what_a_pass_takes() {
+fn the_budget_follows_what_a_step_takes() {
+    const TURN: Duration = Duration::from_millis(8);
     let milliseconds = Duration::from_millis;
     // 64 tokens in 2 ms: four times as many fit.
-    assert_eq!(next_budget(64, 64, milliseconds(2)), (64 + 256) / 2);
-    assert_eq!(next_budget(512, 512, milliseconds(16)), (512 + 256) / 2);
-    assert_eq!(next_budget(512, 10, milliseconds(16)), 512, "too few tokens to tell");
-    assert_eq!(next_budget(2048, 2048, milliseconds(1)), MOST);
-    assert_eq!(next_budget(32, 300, milliseconds(900)), FIRST / 2);
+    assert_eq!(next_budget(64, 64, milliseconds(2), TURN), (64 + 256) / 2);
+    assert_eq!(next_budget(512, 512, milliseconds(16), TURN), (512 + 256) / 2);
+    assert_eq!(next_budget(512, 10, milliseconds(16), TURN), 512, "too few tokens to tell");
+    assert_eq!(next_budget(2048, 2048, milliseconds(1), TURN), MOST);
+    assert_eq!(next_budget(32, 300, milliseconds(900), TURN), FIRST / 2);
 }

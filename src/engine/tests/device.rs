@@ -27,7 +27,7 @@ impl Instance for Doubler {
         self.jobs.push((job, place));
     }
 
-    fn tick(&mut self) -> Result<Progress, RunError> {
+    fn tick(&mut self, _: Duration) -> Result<Progress, RunError> {
         match self.jobs.first().map(|(job, _)| job.number) {
             Some(PANICS) => panic!("the numbers ran out"),
             Some(FAILS) => return Err(RunError("no such number".into())),
@@ -143,7 +143,7 @@ impl Loader for Slow {
     type Output = Doubler;
     type Error = String;
 
-    fn step(&mut self) -> Result<LoadStep<Doubler>, String> {
+    fn step(&mut self, _: Duration) -> Result<LoadStep<Doubler>, String> {
         let mut seen = self.seen.lock().expect("no panic");
         seen.push(self.log.passes().len());
         Ok(match seen.len() < self.steps {

@@ -145,7 +145,7 @@ impl Loader for Stepwise {
     type Output = Scripted;
     type Error = ();
 
-    fn step(&mut self) -> Result<LoadStep<Scripted>, ()> {
+    fn step(&mut self, _: Duration) -> Result<LoadStep<Scripted>, ()> {
         self.left = self.left.saturating_sub(1);
         Ok(match self.left {
             0 => LoadStep::Loaded(Scripted::new(self.script.clone())),

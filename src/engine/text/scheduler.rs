@@ -1,7 +1,11 @@
 //! Who computes next. A tick takes new jobs, lets the cancelled go, admits the waiting and runs one forward pass: the
 //! next tokens of every answer, and chunks of prompts up to a budget of tokens.
 
-use std::{collections::VecDeque, sync::Arc, time::Instant};
+use std::{
+    collections::VecDeque,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use super::{
     drawn::Accepted,
@@ -342,7 +346,7 @@ impl<R: Runner> Instance for Scheduler<R> {
         self.waiting.push_back((job, place));
     }
 
-    fn tick(&mut self) -> Result<Progress, RunError> {
+    fn tick(&mut self, _: Duration) -> Result<Progress, RunError> {
         self.drop_cancelled();
         self.admit();
         let next = self.submit();

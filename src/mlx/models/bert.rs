@@ -5,13 +5,14 @@ use std::rc::Rc;
 
 use mlx_rs::Array;
 
-use super::{Architecture, Build, Built, Kind, Reader};
+use super::{Architecture, Built, Kind, Reader};
 use crate::mlx::{
     Error,
     batch::Batch,
     config::Config,
     cost::{Cost, Parts, Sizes, Tally},
-    nn::{Activation, Embedding, EncoderAttention, Heads, Joined, LayerNorm, Linear, Table},
+    nn::{Activation, Embedding, EncoderAttention, Heads, Joined, LayerNorm, Linear, load_one},
+    steps::{Steps, pause},
     weights::{Source, Weights},
 };
 
@@ -21,7 +22,7 @@ pub const ARCHITECTURE: Architecture = Architecture {
     kind: Kind::Embedding,
     // A head for classification, heads of pretraining, and the numbers from 0 on.
     unused: &["pooler.", "cls.", "position_ids"],
-    begin: || Box::new(Loading::default()),
+    load: |source| Box::pin(load(source)),
 };
 
 struct Bert {
@@ -44,16 +45,6 @@ struct Layer {
     norm: LayerNorm,
 }
 
-/// The model on its way into memory.
-#[derive(Default)]
-struct Loading {
-    table: Table,
-    words: Option<Embedding>,
-    layers: Vec<Layer>,
-    /// What was read when the words were loaded.
-    mark: Tally,
-}
-
 /// Alone, or inside a model of pretraining.
 fn place<'a>(source: &'a Source<'a>) -> Weights<'a> {
     let inside = source.root().at("bert");
@@ -65,39 +56,27 @@ fn layer_norm(at: &Weights, config: Config) -> Result<LayerNorm, Error> {
     LayerNorm::load(&at.at("LayerNorm"), config.count("hidden_size")?, eps as f32)
 }
 
-impl Build for Loading {
-    fn step(&mut self, source: &Source) -> Result<Option<Built>, Error> {
-        let (at, config) = (place(source), source.config());
-        let (dim, vocabulary) = (config.count("hidden_size")?, config.count("vocab_size")?);
-        let embeddings = at.at("embeddings");
-        if self.words.is_none() {
-            let table = self.table.step(&embeddings.at("word_embeddings"), vocabulary, dim)?;
-            self.words = table.map(Embedding::of);
-            self.mark = source.tally();
-            return Ok(None);
-        }
-        if self.layers.len() < config.count("num_hidden_layers")? {
-            let layer = at.at("encoder.layer").at(self.layers.len());
-            self.layers.push(Layer::load(&layer, config)?);
-            return Ok(None);
-        }
-        let Some(words) = self.words.take() else { return Ok(None) };
-        let positions = positions(&embeddings, config)?;
-        let parts = Parts {
-            embedding: self.mark,
-            layers: source.tally().since(self.mark),
-            head: Some(Tally::default()),
-            attention: Vec::new(),
-        };
-        let sizes = Sizes { context: config.count("max_position_embeddings")?, vocabulary, dim };
-        Ok(Some(Built::Reader(Rc::new(Bert {
-            words,
-            positions,
-            norm: layer_norm(&embeddings, config)?,
-            layers: std::mem::take(&mut self.layers),
-            cost: Cost::new(parts, sizes),
-        }))))
+async fn load(source: &Source<'_>) -> Result<Built, Error> {
+    let (at, config) = (place(source), source.config());
+    let (dim, vocabulary) = (config.count("hidden_size")?, config.count("vocab_size")?);
+    let embeddings = at.at("embeddings");
+    let words = Embedding::of(load_one(&embeddings.at("word_embeddings"), vocabulary, dim).await?);
+    let words_end = source.tally();
+    let mut layers = Vec::new();
+    for index in 0..config.count("num_hidden_layers")? {
+        layers.push(Layer::load(&at.at("encoder.layer").at(index), config).await?);
     }
+    let positions = positions(&embeddings, config)?;
+    let norm = layer_norm(&embeddings, config)?;
+    let parts = Parts {
+        embedding: words_end,
+        layers: source.tally().since(words_end),
+        head: Some(Tally::default()),
+        attention: Vec::new(),
+    };
+    let sizes = Sizes { context: config.count("max_position_embeddings")?, vocabulary, dim };
+    let cost = Cost::new(parts, sizes);
+    Ok(Built::Reader(Rc::new(Bert { words, positions, norm, layers, cost })))
 }
 
 /// The position table, with the first token type added to each row.
@@ -122,7 +101,7 @@ fn positions(at: &Weights, config: Config) -> Result<Embedding, Error> {
 }
 
 impl Layer {
-    fn load(at: &Weights, config: Config) -> Result<Layer, Error> {
+    async fn load(at: &Weights<'_>, config: Config<'_>) -> Result<Layer, Error> {
         let (dim, hidden) = (config.count("hidden_size")?, config.count("intermediate_size")?);
         let count = config.count("num_attention_heads")?;
         if !dim.is_multiple_of(count) {
@@ -132,13 +111,13 @@ impl Layer {
         let (own, output) = (at.at("attention.self"), at.at("attention.output"));
         let qkv = [(own.at("query"), dim), (own.at("key"), dim), (own.at("value"), dim)];
         Ok(Layer {
-            qkv: Joined::load(&qkv, dim)?,
+            qkv: Joined::load(&qkv, dim).await?,
             attention: EncoderAttention { heads, backend: at.backend() },
-            attention_output: Linear::load(&output.at("dense"), dim, dim)?,
+            attention_output: Linear::load(&output.at("dense"), dim, dim).await?,
             attention_norm: layer_norm(&output, config)?,
-            up: Linear::load(&at.at("intermediate.dense"), dim, hidden)?,
+            up: Linear::load(&at.at("intermediate.dense"), dim, hidden).await?,
             activation: Activation::load(config.text("hidden_act").unwrap_or("gelu"), at.backend())?,
-            down: Linear::load(&at.at("output.dense"), hidden, dim)?,
+            down: Linear::load(&at.at("output.dense"), hidden, dim).await?,
             norm: layer_norm(&at.at("output"), config)?,
         })
     }
@@ -157,15 +136,19 @@ impl Layer {
 }
 
 impl Reader for Bert {
-    fn forward(&self, batch: &Batch) -> Result<Array, Error> {
-        let places: Vec<u32> = batch.segments.iter().flat_map(|segment| 0..segment.length as u32).collect();
-        let places = Array::from_slice(&places, &[places.len() as i32]);
-        let x = self.words.forward(&batch.tokens)?.add(self.positions.forward(&places)?)?;
-        let mut x = self.norm.forward(&x)?;
-        for layer in &self.layers {
-            x = layer.forward(&x, batch)?;
-        }
-        Ok(x)
+    fn read<'a>(&'a self, batch: &'a Batch) -> Steps<'a, Array> {
+        Box::pin(async move {
+            let places: Vec<u32> = batch.segments.iter().flat_map(|segment| 0..segment.length as u32).collect();
+            let places = Array::from_slice(&places, &[places.len() as i32]);
+            let x = self.words.forward(&batch.tokens)?.add(self.positions.forward(&places)?)?;
+            let mut x = self.norm.forward(&x)?;
+            for layer in &self.layers {
+                x = layer.forward(&x, batch)?;
+                x.eval()?;
+                pause().await;
+            }
+            Ok(x)
+        })
     }
 
     fn cost(&self) -> &Cost {

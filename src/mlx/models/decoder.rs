@@ -4,13 +4,14 @@ use std::rc::Rc;
 
 use mlx_rs::Array;
 
-use super::{Build, Built, Model};
+use super::{Built, Model};
 use crate::mlx::{
     Error,
     batch::Batch,
     config::Config,
-    cost::{Cost, Parts, Sizes, Tally},
-    nn::{Attention, Embedding, Heads, Layer, Linear, RmsNorm, State, Table},
+    cost::{Cost, Parts, Sizes},
+    nn::{Attention, Embedding, Heads, Layer, Linear, RmsNorm, State, load_one},
+    steps::Steps,
     weights::{Source, Weights},
 };
 
@@ -43,6 +44,9 @@ impl<'a> Place<'a> {
     }
 }
 
+/// Loads the layer of an index.
+type LoadBlock<B> = for<'a> fn(&'a Place<'a>, usize) -> Steps<'a, B>;
+
 /// How the parts of an architecture are loaded.
 pub(super) struct Plan<B> {
     /// Finds the text model in a checkpoint.
@@ -50,12 +54,12 @@ pub(super) struct Plan<B> {
     /// Loads the last norm.
     pub norm: fn(&Place) -> Result<RmsNorm, Error>,
     /// Loads the block of an index.
-    pub block: fn(&Place, usize) -> Result<B, Error>,
+    pub block: LoadBlock<B>,
 }
 
 impl<B> Plan<B> {
     /// `model` and `lm_head` at the top, and a plain norm.
-    pub const fn of(block: fn(&Place, usize) -> Result<B, Error>) -> Plan<B> {
+    pub const fn of(block: LoadBlock<B>) -> Plan<B> {
         Plan {
             place: |source| {
                 let root = source.root();
@@ -79,73 +83,54 @@ struct Decoder<B> {
     cost: Cost,
 }
 
-/// Such a model on its way into memory: first the embedding, then the blocks, then the head.
-struct Loading<B> {
-    plan: Plan<B>,
-    table: Table,
-    embedding: Option<Embedding>,
-    blocks: Vec<B>,
-    head: Table,
-    /// What was read when the embedding was loaded, and when the blocks were.
-    marks: [Tally; 2],
-}
-
-/// A model of which nothing is loaded.
-pub(super) fn begin<B: Block + 'static>(plan: Plan<B>) -> Box<dyn Build> {
-    let (table, head) = (Table::default(), Table::default());
-    Box::new(Loading { plan, table, embedding: None, blocks: Vec::new(), head, marks: Default::default() })
-}
-
-impl<B: Block + 'static> Build for Loading<B> {
-    fn step(&mut self, source: &Source) -> Result<Option<Built>, Error> {
-        let place = (self.plan.place)(source);
+/// Loads such a model: first the embedding, then the blocks, then the head.
+pub(super) fn load<'a, B: Block + 'static>(source: &'a Source<'a>, plan: Plan<B>) -> Steps<'a, Built> {
+    Box::pin(async move {
+        let place = (plan.place)(source);
         let config = place.config;
         let (dim, vocabulary) = (config.count("hidden_size")?, config.count("vocab_size")?);
-        let Some(embedding) = &self.embedding else {
-            let table = self.table.step(&place.model.at("embed_tokens"), vocabulary, dim)?;
-            self.embedding = table.map(Embedding::of);
-            self.marks = [source.tally(); 2];
-            return Ok(None);
-        };
-        if self.blocks.len() < config.count("num_hidden_layers")? {
-            self.blocks.push((self.plan.block)(&place, self.blocks.len())?);
-            self.marks[1] = source.tally();
-            return Ok(None);
+        let embedding = Embedding::of(load_one(&place.model.at("embed_tokens"), vocabulary, dim).await?);
+        let embedding_end = source.tally();
+        let mut blocks = Vec::new();
+        for index in 0..config.count("num_hidden_layers")? {
+            blocks.push((plan.block)(&place, index).await?);
         }
+        let layers_end = source.tally();
         let tied = config.flag("tie_word_embeddings")?.unwrap_or(!place.head.has("weight"));
         let head = if tied {
             // A stored copy of a tied head stays unread.
             place.head.ignore();
             embedding.head()?
         } else {
-            let Some(head) = self.head.step(&place.head, vocabulary, dim)? else { return Ok(None) };
-            Linear::of(head, place.head.bias(vocabulary)?)?
+            Linear::load(&place.head, dim, vocabulary).await?
         };
-        let norm = (self.plan.norm)(&place)?;
-        let [embedding_end, layers_end] = self.marks;
+        let norm = (plan.norm)(&place)?;
         let end = source.tally();
         let parts = Parts {
             embedding: embedding_end,
             // The last norm goes with whatever is last.
             layers: (if tied { end } else { layers_end }).since(embedding_end),
             head: (!tied).then(|| end.since(layers_end)),
-            attention: self.blocks.iter().filter_map(B::attention).map(Attention::cost).collect(),
+            attention: blocks.iter().filter_map(B::attention).map(Attention::cost).collect(),
         };
         let sizes = Sizes { context: config.count("max_position_embeddings")?, vocabulary, dim };
         let cost = Cost::new(parts, sizes);
-        let blocks = std::mem::take(&mut self.blocks);
-        let embedding = self.embedding.take().expect("it was looked at above, so that its absence is a bug");
-        Ok(Some(Built::Text(Rc::new(Decoder { embedding, blocks, norm, head, cost }))))
-    }
+        let model: Rc<dyn Model> = Rc::new(Decoder { embedding, blocks, norm, head, cost });
+        Ok(Built::Text(model))
+    })
 }
 
 impl<B: Block> Model for Decoder<B> {
-    fn forward(&self, batch: &Batch, states: &mut [&mut State]) -> Result<Array, Error> {
-        let mut x = self.embedding.forward(&batch.tokens)?;
-        for (layer, block) in self.blocks.iter().enumerate() {
-            x = block.forward(&x, batch, states, layer)?;
-        }
-        Ok(x)
+    fn embed(&self, tokens: &Array) -> Result<Array, Error> {
+        self.embedding.forward(tokens)
+    }
+
+    fn layers(&self) -> usize {
+        self.blocks.len()
+    }
+
+    fn layer(&self, index: usize, x: &Array, batch: &Batch, states: &mut [&mut State]) -> Result<Array, Error> {
+        self.blocks[index].forward(x, batch, states, index)
     }
 
     fn norm(&self, hidden: &Array) -> Result<Array, Error> {

@@ -19,7 +19,7 @@ pub const ARCHITECTURE: Architecture = Architecture {
     kind: Kind::Text,
     // Old checkpoints store the frequencies that the config says anyway.
     unused: &["rotary_emb.inv_freq"],
-    begin: || decoder::begin(Plan::of(Block::load)),
+    load: |source| decoder::load(source, Plan::of(|place, index| Box::pin(Block::load(place, index)))),
 };
 
 struct Block {
@@ -28,23 +28,23 @@ struct Block {
 }
 
 impl Block {
-    fn load(place: &Place, index: usize) -> Result<Block, Error> {
+    async fn load(place: &Place<'_>, index: usize) -> Result<Block, Error> {
         let (at, config, heads) = (place.layer(index), place.config, heads(place.config)?);
         let (dim, eps) = (config.count("hidden_size")?, config.rms_norm_eps()?);
         let projections = at.at("self_attn");
         let attention = Attention::new(AttentionParts {
             heads,
             norm: RmsNorm::load(&at.at("input_layernorm"), dim, eps)?,
-            projections: qkv(&projections, dim, heads)?,
+            projections: qkv(&projections, dim, heads).await?,
             head_norms: None,
             rope: rope(place, heads.dim)?,
             window: window(config, index)?,
             gated: false,
-            output: Linear::load(&projections.at("o_proj"), heads.query * heads.dim, dim)?,
+            output: Linear::load(&projections.at("o_proj"), heads.query * heads.dim, dim).await?,
             backend: at.backend(),
         })?;
         let norm = RmsNorm::load(&at.at("post_attention_layernorm"), dim, eps)?;
-        let mlp = GatedMlp::load(&at.at("mlp"), norm, dim, config.count("intermediate_size")?)?;
+        let mlp = GatedMlp::load(&at.at("mlp"), norm, dim, config.count("intermediate_size")?).await?;
         Ok(Block { attention, mlp })
     }
 }

@@ -11,13 +11,28 @@ use std::rc::Rc;
 
 use mlx_rs::Array;
 
-use super::{Error, batch::Batch, cost::Cost, nn::State, weights::Source};
+use super::{Error, batch::Batch, cost::Cost, nn::State, steps::Steps, weights::Source};
 use crate::checkpoint::Checkpoint;
 
 /// A loaded model that writes text.
 pub trait Model {
+    /// Ids `[tokens]` → `[tokens, dim]`, what the first layer gets.
+    fn embed(&self, tokens: &Array) -> Result<Array, Error>;
+
+    /// The number of layers.
+    fn layers(&self) -> usize;
+
+    /// `[tokens, dim]` → the same, behind the layer of an index. Appends to the layer's part of `states`.
+    fn layer(&self, index: usize, x: &Array, batch: &Batch, states: &mut [&mut State]) -> Result<Array, Error>;
+
     /// Hidden states `[tokens, dim]` of all tokens of the batch, before the last norm. Appends to `states`.
-    fn forward(&self, batch: &Batch, states: &mut [&mut State]) -> Result<Array, Error>;
+    fn forward(&self, batch: &Batch, states: &mut [&mut State]) -> Result<Array, Error> {
+        let mut x = self.embed(&batch.tokens)?;
+        for index in 0..self.layers() {
+            x = self.layer(index, &x, batch, states)?;
+        }
+        Ok(x)
+    }
 
     /// Hidden states `[rows, dim]` behind the last norm, of those before it.
     fn norm(&self, hidden: &Array) -> Result<Array, Error>;
@@ -45,8 +60,8 @@ pub trait Model {
 /// A loaded model that reads text and writes none.
 pub trait Reader {
     /// Hidden states `[tokens, dim]` of all tokens of the batch, behind the last norm. Every token of a segment sees
-    /// all of them; offsets are 0.
-    fn forward(&self, batch: &Batch) -> Result<Array, Error>;
+    /// all of them; offsets are 0. A step is a layer.
+    fn read<'a>(&'a self, batch: &'a Batch) -> Steps<'a, Array>;
 
     /// What its tokens cost, its vocabulary and the most positions it was made for.
     fn cost(&self) -> &Cost;
@@ -58,15 +73,6 @@ pub enum Built {
     Text(Rc<dyn Model>),
     /// It is for its hidden states alone.
     Reader(Rc<dyn Reader>),
-}
-
-/// A model on its way into memory.
-pub trait Build {
-    /// Loads the next block: a layer, the head, some rows of the embedding table. `None` while there are more.
-    ///
-    /// # Errors
-    /// A config or a tensor that does not fit, by name.
-    fn step(&mut self, source: &Source) -> Result<Option<Built>, Error>;
 }
 
 /// What a model is for.
@@ -88,8 +94,8 @@ pub struct Architecture {
     pub kind: Kind,
     /// Parts of the names of tensors that it has no use for.
     pub unused: &'static [&'static str],
-    /// A model of which nothing is loaded.
-    pub begin: fn() -> Box<dyn Build>,
+    /// Loads it, a step for each piece that is read. Fails for a config or a tensor that does not fit, by name.
+    pub load: for<'a> fn(&'a Source<'a>) -> Steps<'a, Built>,
 }
 
 /// Every architecture mettle loads.

@@ -12,6 +12,7 @@ use crate::mlx::{
     batch::Batch,
     config::Config,
     nn::{Attention, AttentionParts, FeedForward, GatedMlp, Layer, Linear, RmsNorm, Rope, State, qkv},
+    steps::Steps,
     weights::Weights,
 };
 
@@ -20,7 +21,7 @@ pub const ARCHITECTURE: Architecture = Architecture {
     names: &["qwen3"],
     kind: Kind::Text,
     unused: &[],
-    begin: || decoder::begin(Plan::of(|place, index| Block::load(place, index, dense))),
+    load: |source| decoder::load(source, Plan::of(|place, index| Box::pin(Block::load(place, index, dense)))),
 };
 
 pub(super) struct Block {
@@ -29,22 +30,24 @@ pub(super) struct Block {
 }
 
 /// Loads the feed-forward part at a place of the layer of an index, behind its norm.
-type LoadMlp = fn(&Weights, RmsNorm, Config, usize) -> Result<FeedForward, Error>;
+type LoadMlp = for<'a> fn(&'a Weights<'a>, RmsNorm, Config<'a>, usize) -> Steps<'a, FeedForward>;
 
 /// One network for all tokens.
-pub(super) fn dense(at: &Weights, norm: RmsNorm, config: Config, _: usize) -> Result<FeedForward, Error> {
-    let (dim, hidden) = (config.count("hidden_size")?, config.count("intermediate_size")?);
-    GatedMlp::load(at, norm, dim, hidden).map(FeedForward::Dense)
+pub(super) fn dense<'a>(at: &'a Weights<'a>, norm: RmsNorm, config: Config<'a>, _: usize) -> Steps<'a, FeedForward> {
+    Box::pin(async move {
+        let (dim, hidden) = (config.count("hidden_size")?, config.count("intermediate_size")?);
+        GatedMlp::load(at, norm, dim, hidden).await.map(FeedForward::Dense)
+    })
 }
 
 impl Block {
     /// The layer of an index, whose feed-forward part `mlp` loads.
-    pub fn load(place: &Place, index: usize, mlp: LoadMlp) -> Result<Block, Error> {
+    pub async fn load(place: &Place<'_>, index: usize, mlp: LoadMlp) -> Result<Block, Error> {
         let (at, config) = (place.layer(index), place.config);
         let (dim, eps) = (config.count("hidden_size")?, config.rms_norm_eps()?);
-        let attention = attention(&at, config, index)?;
+        let attention = attention(&at, config, index).await?;
         let norm = RmsNorm::load(&at.at("post_attention_layernorm"), dim, eps)?;
-        Ok(Block { attention, mlp: mlp(&at.at("mlp"), norm, config, index)? })
+        Ok(Block { attention, mlp: mlp(&at.at("mlp"), norm, config, index).await? })
     }
 }
 
@@ -57,7 +60,7 @@ fn window(config: Config, index: usize) -> Result<Option<usize>, Error> {
     }
 }
 
-fn attention(at: &Weights, config: Config, index: usize) -> Result<Attention, Error> {
+async fn attention(at: &Weights<'_>, config: Config<'_>, index: usize) -> Result<Attention, Error> {
     let (dim, eps, heads) = (config.count("hidden_size")?, config.rms_norm_eps()?, heads(config)?);
     let norm = RmsNorm::load(&at.at("input_layernorm"), dim, eps)?;
     let at = at.at("self_attn");
@@ -65,12 +68,12 @@ fn attention(at: &Weights, config: Config, index: usize) -> Result<Attention, Er
     Attention::new(AttentionParts {
         heads,
         norm,
-        projections: qkv(&at, dim, heads)?,
+        projections: qkv(&at, dim, heads).await?,
         head_norms: Some([head_norm("q_norm")?, head_norm("k_norm")?]),
         rope: Rope::load(config, heads.dim)?,
         window: window(config, index)?,
         gated: false,
-        output: Linear::load(&at.at("o_proj"), heads.query * heads.dim, dim)?,
+        output: Linear::load(&at.at("o_proj"), heads.query * heads.dim, dim).await?,
         backend: at.backend(),
     })
 }

@@ -23,7 +23,10 @@ pub const ARCHITECTURE: Architecture = Architecture {
     kind: Kind::Text,
     // The vision tower and the draft head of multi-token prediction are not part of the text model.
     unused: &["vision_tower.", "visual.", "mtp."],
-    begin: || decoder::begin(Plan { place, norm: last_norm, block: Block::load }),
+    load: |source| {
+        let plan = Plan { place, norm: last_norm, block: |place, index| Box::pin(Block::load(place, index)) };
+        decoder::load(source, plan)
+    },
 };
 
 struct Block {
@@ -62,18 +65,19 @@ fn shift(model: &Weights) -> f32 {
 }
 
 impl Block {
-    fn load(place: &Place, index: usize) -> Result<Block, Error> {
+    async fn load(place: &Place<'_>, index: usize) -> Result<Block, Error> {
         let (at, config, shift) = (place.layer(index), place.config, shift(&place.model));
         let dim = config.count("hidden_size")?;
         let norm = |name: &str| RmsNorm::load_shifted(&at.at(name), dim, config.rms_norm_eps()?, shift);
         let every = config.optional_count("full_attention_interval")?.unwrap_or(4);
         let mixer = if (index + 1).is_multiple_of(every) {
-            Mixer::Attention(gated_attention(&at.at("self_attn"), norm("input_layernorm")?, config, shift)?)
+            Mixer::Attention(gated_attention(&at.at("self_attn"), norm("input_layernorm")?, config, shift).await?)
         } else {
-            Mixer::Delta(DeltaNet::load(&at.at("linear_attn"), norm("input_layernorm")?, config)?)
+            Mixer::Delta(DeltaNet::load(&at.at("linear_attn"), norm("input_layernorm")?, config).await?)
         };
         let mlp_norm = norm("post_attention_layernorm")?;
-        Ok(Block { mixer, mlp: GatedMlp::load(&at.at("mlp"), mlp_norm, dim, config.count("intermediate_size")?)? })
+        let mlp = GatedMlp::load(&at.at("mlp"), mlp_norm, dim, config.count("intermediate_size")?).await?;
+        Ok(Block { mixer, mlp })
     }
 }
 
@@ -102,7 +106,7 @@ impl decoder::Block for Block {
 }
 
 /// Full attention whose output is gated by a second half of the query projection.
-fn gated_attention(at: &Weights, norm: RmsNorm, config: Config, shift: f32) -> Result<Attention, Error> {
+async fn gated_attention(at: &Weights<'_>, norm: RmsNorm, config: Config<'_>, shift: f32) -> Result<Attention, Error> {
     let heads = heads(config)?;
     let (dim, Heads { query, kv, dim: head }) = (config.count("hidden_size")?, heads);
     let rotated = match config.object("rope_parameters").map(|rope| rope.number("partial_rotary_factor")) {
@@ -115,12 +119,12 @@ fn gated_attention(at: &Weights, norm: RmsNorm, config: Config, shift: f32) -> R
     Attention::new(AttentionParts {
         heads,
         norm,
-        projections: Joined::load(&parts, dim)?,
+        projections: Joined::load(&parts, dim).await?,
         head_norms: Some([head_norm("q_norm")?, head_norm("k_norm")?]),
         rope: Rope::load(config, rotated)?,
         window: None,
         gated: true,
-        output: Linear::load(&at.at("o_proj"), query * head, dim)?,
+        output: Linear::load(&at.at("o_proj"), query * head, dim).await?,
         backend: at.backend(),
     })
 }

@@ -60,13 +60,13 @@ enum Form {
 }
 
 /// `q_proj`, `k_proj` and `v_proj` over `dim` features.
-pub fn qkv(at: &Weights, dim: usize, heads: Heads) -> Result<Joined, Error> {
+pub async fn qkv(at: &Weights<'_>, dim: usize, heads: Heads) -> Result<Joined, Error> {
     let parts = [
         (at.at("q_proj"), heads.query * heads.dim),
         (at.at("k_proj"), heads.kv * heads.dim),
         (at.at("v_proj"), heads.kv * heads.dim),
     ];
-    Joined::load(&parts, dim)
+    Joined::load(&parts, dim).await
 }
 
 impl Attention {

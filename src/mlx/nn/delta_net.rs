@@ -43,7 +43,7 @@ struct Parts {
 impl DeltaNet {
     /// `in_proj_*`, `conv1d`, `dt_bias`, `A_log`, `norm` and `out_proj` behind `input_norm`; sizes by the config's
     /// `linear_*` fields.
-    pub fn load(at: &Weights, input_norm: RmsNorm, config: Config) -> Result<DeltaNet, Error> {
+    pub async fn load(at: &Weights<'_>, input_norm: RmsNorm, config: Config<'_>) -> Result<DeltaNet, Error> {
         let dim = config.count("hidden_size")?;
         let key = (config.count("linear_num_key_heads")?, config.count("linear_key_head_dim")?);
         let value = (config.count("linear_num_value_heads")?, config.count("linear_value_head_dim")?);
@@ -57,13 +57,13 @@ impl DeltaNet {
             (at.at("in_proj_b"), value.0),
             (at.at("in_proj_a"), value.0),
         ];
-        let projections = Joined::load(&parts, dim)?;
+        let projections = Joined::load(&parts, dim).await?;
         let width = config.count("linear_conv_kernel_dim")?;
         let taps = conv::taps(&at.at("conv1d"), channels, width)?;
         let dt_bias = at.numbers("dt_bias", value.0)?;
         let decay: Vec<f32> = at.numbers("A_log", value.0)?.into_iter().map(|log| -log.exp()).collect();
         let norm = RmsNorm::load(&at.at("norm"), value.1, config.rms_norm_eps()?)?;
-        let output = Linear::load(&at.at("out_proj"), value.0 * value.1, dim)?;
+        let output = Linear::load(&at.at("out_proj"), value.0 * value.1, dim).await?;
         let form = match (input_norm, projections.kernel()?, norm, output.kernel()) {
             (RmsNorm::Cpu(input_norm), Some(projections), RmsNorm::Cpu(norm), Some(output)) => {
                 let (taps, output) = (taps.into(), output.clone());

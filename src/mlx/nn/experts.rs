@@ -1,9 +1,14 @@
 //! Linear layers of which each row of the input uses the one it was routed to, stored as one stack.
 
+use std::ops::Range;
+
 use mlx_rs::{Array, Dtype, ops};
 
-use super::stored::{MlxForm, MlxWeights, Quantised, Stored};
-use crate::mlx::{Backend, Error, on_cpu, quant::Matrix, weights::Weights};
+use super::{
+    pieces,
+    stored::{MlxForm, MlxWeights, Quantised, Stored},
+};
+use crate::mlx::{Error, on_cpu, quant::Matrix, weights::Weights};
 
 /// As many linears over `inputs` as there are experts.
 pub struct Experts {
@@ -12,42 +17,63 @@ pub struct Experts {
     inputs: usize,
 }
 
-/// The experts' matrices of one projection: [experts * outputs, inputs].
-fn read(at: &Weights, name: &str, experts: usize, [outputs, inputs]: [usize; 2]) -> Result<Matrix, Error> {
+/// The matrices of one projection of some experts: [experts * outputs, inputs]. `None` where they are quantised in
+/// different ways.
+fn read(at: &Weights, name: &str, all: [usize; 3], range: Range<usize>) -> Result<Option<Matrix>, Error> {
+    let [experts, outputs, inputs] = all;
     let stacked = at.at("switch_mlp").at(name);
     if stacked.has("weight") {
-        return stacked.matrices(experts, outputs, inputs);
+        return stacked.rows(range).matrices(experts, outputs, inputs).map(Some);
     }
     // transformers stores each on its own.
-    let one = |expert: usize| at.at("experts").at(expert).at(name).matrix(outputs, inputs);
-    (1..experts).try_fold(one(0)?, |stack, expert| {
-        let next = one(expert)?;
-        if stack.same_form(&next) {
-            Ok(stack.stack(next))
-        } else {
-            Err(Error(format!("{}: expert {expert} is quantised unlike those before it", at.path())))
-        }
-    })
+    let mut stack: Option<Matrix> = None;
+    for expert in range {
+        let next = at.at("experts").at(expert).at(name).matrix(outputs, inputs)?;
+        stack = match stack {
+            None => Some(next),
+            Some(stack) if stack.same_form(&next) => Some(stack.stack(next)),
+            Some(_) => return Ok(None),
+        };
+    }
+    Ok(stack)
 }
 
 impl Experts {
     /// The projection `name` of every expert, `shape` its outputs and inputs.
-    pub fn load(at: &Weights, name: &str, experts: usize, shape: [usize; 2]) -> Result<Experts, Error> {
-        Experts::new(&read(at, name, experts, shape)?, experts, at.backend())
+    pub async fn load(at: &Weights<'_>, name: &str, experts: usize, shape: [usize; 2]) -> Result<Experts, Error> {
+        let all = [experts, shape[0], shape[1]];
+        match pieces::load_stack(at, all, |range| read(at, name, all, range)).await? {
+            Some(stored) => Experts::new(stored, shape[1]),
+            None => Err(Error(format!("{}.{name}: not all experts are quantised alike", at.path()))),
+        }
     }
 
     /// Two projections of every expert over the same input: one stack, each expert's `names[0]` above its `names[1]`, or
     /// two where their weights differ in form.
-    pub fn load_pair(at: &Weights, names: [&str; 2], experts: usize, shape: [usize; 2]) -> Result<Vec<Experts>, Error> {
-        let [first, second] = names.map(|name| read(at, name, experts, shape));
-        let (first, second) = (first?, second?);
-        let parts =
-            if first.same_form(&second) { vec![first.stack_each(second, experts)] } else { vec![first, second] };
-        parts.iter().map(|matrix| Experts::new(matrix, experts, at.backend())).collect()
+    pub async fn load_pair(
+        at: &Weights<'_>,
+        names: [&str; 2],
+        experts: usize,
+        shape: [usize; 2],
+    ) -> Result<Vec<Experts>, Error> {
+        let all = [experts, shape[0], shape[1]];
+        let before = at.tally();
+        let pair = |range: Range<usize>| {
+            let [upper, lower] = names.map(|name| read(at, name, all, range.clone()));
+            let (Some(upper), Some(lower)) = (upper?, lower?) else { return Ok(None) };
+            Ok(upper.same_form(&lower).then(|| upper.stack_each(lower, range.len())))
+        };
+        if let Some(both) = pieces::load_stack(at, [experts, 2 * shape[0], shape[1]], pair).await? {
+            return Ok(vec![Experts::new(both, shape[1])?]);
+        }
+        // They are read once more, and count once.
+        at.set_tally(before);
+        let upper = Experts::load(at, names[0], experts, shape).await?;
+        Ok(vec![upper, Experts::load(at, names[1], experts, shape).await?])
     }
 
-    fn new(matrix: &Matrix, experts: usize, backend: Backend) -> Result<Experts, Error> {
-        let weights = match Stored::stack(matrix, experts, backend)? {
+    fn new(stored: Stored, inputs: usize) -> Result<Experts, Error> {
+        let weights = match stored {
             Stored::Mlx(MlxWeights { form: MlxForm::Dense(weights), activations }) => {
                 // MLX's own gather on a CPU computes in f32 alone.
                 let format = if on_cpu()? { Dtype::Float32 } else { weights.dtype() };
@@ -56,7 +82,7 @@ impl Experts {
             }
             other => other,
         };
-        Ok(Experts { weights, inputs: matrix.k })
+        Ok(Experts { weights, inputs })
     }
 
     /// `[tokens, inputs]`, or `[tokens * top, inputs]`, with the experts `[tokens, top]` → `[tokens * top, outputs]`.

@@ -2,8 +2,11 @@
 
 use mlx_rs::{Array, ops};
 
-use super::stored::{MlxForm, MlxWeights, Quantised, Stored};
-use crate::mlx::{Backend, Error, quant::Matrix, weights::Weights};
+use super::{
+    pieces,
+    stored::{MlxForm, MlxWeights, Quantised, Stored},
+};
+use crate::mlx::{Error, weights::Weights};
 
 /// A linear layer.
 pub enum Linear {
@@ -20,12 +23,9 @@ pub enum Linear {
 
 impl Linear {
     /// `weight` (quantised or not) and, where the checkpoint has one, `bias`.
-    pub fn load(at: &Weights, inputs: usize, outputs: usize) -> Result<Linear, Error> {
-        Joined::load(&[(at.clone(), outputs)], inputs).map(|mut joined| joined.linears.remove(0))
-    }
-
-    fn new(matrix: &Matrix, bias: Option<Vec<f32>>, backend: Backend) -> Result<Linear, Error> {
-        Linear::of(Stored::new(matrix, backend)?, bias)
+    pub async fn load(at: &Weights<'_>, inputs: usize, outputs: usize) -> Result<Linear, Error> {
+        let bias = at.bias(outputs)?;
+        Linear::of(pieces::load_one(at, outputs, inputs).await?, bias)
     }
 
     /// A layer over weights that lie here already, with as many biases as outputs or none.
@@ -86,24 +86,20 @@ pub struct Joined {
 
 impl Joined {
     /// The parts' places and outputs.
-    pub fn load(parts: &[(Weights, usize)], inputs: usize) -> Result<Joined, Error> {
-        let backend = parts[0].0.backend();
+    pub async fn load(parts: &[(Weights<'_>, usize)], inputs: usize) -> Result<Joined, Error> {
         let widths = parts.iter().map(|(_, outputs)| *outputs).collect();
-        let mut matrices = Vec::with_capacity(parts.len());
-        let mut biases = Vec::with_capacity(parts.len());
-        for (at, outputs) in parts {
-            matrices.push(at.matrix(*outputs, inputs)?);
-            biases.push(at.bias(*outputs)?);
+        let biases = parts.iter().map(|(at, outputs)| at.bias(*outputs)).collect::<Result<Vec<_>, Error>>()?;
+        if biases.iter().all(|bias| bias.is_some() == biases[0].is_some())
+            && let Some(weights) = pieces::load(parts, inputs).await?
+        {
+            let bias = biases.into_iter().collect::<Option<Vec<_>>>().map(|biases| biases.concat());
+            return Ok(Joined { linears: vec![Linear::of(weights, bias)?], widths });
         }
-        let alike = matrices.windows(2).all(|pair| pair[0].same_form(&pair[1]))
-            && biases.iter().all(|bias| bias.is_some() == biases[0].is_some());
-        if !alike {
-            let each = matrices.into_iter().zip(biases).map(|(matrix, bias)| Linear::new(&matrix, bias, backend));
-            return Ok(Joined { linears: each.collect::<Result<_, Error>>()?, widths });
+        let mut linears = Vec::with_capacity(parts.len());
+        for ((at, outputs), bias) in parts.iter().zip(biases) {
+            linears.push(Linear::of(pieces::load_one(at, *outputs, inputs).await?, bias)?);
         }
-        let bias = biases.into_iter().collect::<Option<Vec<_>>>().map(|biases| biases.concat());
-        let matrix = matrices.into_iter().reduce(Matrix::stack).expect("a linear has a weight");
-        Ok(Joined { linears: vec![Linear::new(&matrix, bias, backend)?], widths })
+        Ok(Joined { linears, widths })
     }
 
     /// `[tokens, inputs]` → `[tokens, outputs]` of each part.

@@ -15,9 +15,9 @@ pub enum GatedMlp {
 
 impl GatedMlp {
     /// `gate_proj`, `up_proj` and `down_proj`, behind `norm`.
-    pub fn load(at: &Weights, norm: RmsNorm, dim: usize, hidden: usize) -> Result<GatedMlp, Error> {
-        let gate_up = Joined::load(&[(at.at("gate_proj"), hidden), (at.at("up_proj"), hidden)], dim)?;
-        let down = Linear::load(&at.at("down_proj"), hidden, dim)?;
+    pub async fn load(at: &Weights<'_>, norm: RmsNorm, dim: usize, hidden: usize) -> Result<GatedMlp, Error> {
+        let gate_up = Joined::load(&[(at.at("gate_proj"), hidden), (at.at("up_proj"), hidden)], dim).await?;
+        let down = Linear::load(&at.at("down_proj"), hidden, dim).await?;
         let (RmsNorm::Cpu(norm), Some(gate_up), Some(down)) = (&norm, gate_up.kernel()?, down.kernel()) else {
             return Ok(GatedMlp::Mlx { norm, gate_up, down });
         };

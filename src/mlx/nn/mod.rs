@@ -18,9 +18,9 @@ mod linear;
 mod mlp;
 mod moe;
 mod norm;
+mod pieces;
 mod rope;
 mod stored;
-mod table;
 
 pub use activation::Activation;
 pub use attention::{Attention, AttentionParts, Heads, qkv};
@@ -33,8 +33,8 @@ pub use linear::{Joined, Linear};
 pub use mlp::{FeedForward, GatedMlp};
 pub use moe::{Mixture, Moe};
 pub use norm::RmsNorm;
+pub use pieces::load_one;
 pub use rope::Rope;
-pub use table::Table;
 
 use conv::ShortConv;
 use delta::{DeltaInputs, gated_delta};

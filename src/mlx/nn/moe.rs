@@ -35,7 +35,7 @@ pub struct Moe {
 
 impl Moe {
     /// `gate`, which is the router, and the experts below `switch_mlp` or, as transformers has them, `experts`.
-    pub fn load(at: &Weights, norm: RmsNorm, dim: usize, mixture: Mixture) -> Result<Moe, Error> {
+    pub async fn load(at: &Weights<'_>, norm: RmsNorm, dim: usize, mixture: Mixture) -> Result<Moe, Error> {
         let Mixture { experts, top, hidden, .. } = mixture;
         if top > experts {
             return Err(Error(format!("config.json: a token cannot go to {top} of {experts} experts")));
@@ -43,9 +43,9 @@ impl Moe {
         let each = at.shared_by(top, experts);
         Ok(Moe {
             norm,
-            router: Linear::load(&at.at("gate"), dim, experts)?,
-            gate_up: Experts::load_pair(&each, ["gate_proj", "up_proj"], experts, [hidden, dim])?,
-            down: Experts::load(&each, "down_proj", experts, [dim, hidden])?,
+            router: Linear::load(&at.at("gate"), dim, experts).await?,
+            gate_up: Experts::load_pair(&each, ["gate_proj", "up_proj"], experts, [hidden, dim]).await?,
+            down: Experts::load(&each, "down_proj", experts, [dim, hidden]).await?,
             mixture,
             backend: at.backend(),
         })

@@ -1,10 +1,11 @@
 //! Every checkpoint gives mlx-lm's logits and mlx-lm's tokens.
 
-use std::{fs, path::PathBuf};
+use std::{fs, path::PathBuf, sync::Arc};
 
 use mettle::{
+    checkpoint::Checkpoint,
     engine::Limits,
-    mlx::{KvBits, Options, Precision},
+    mlx::{self, KvBits, Options, Precision, Runner},
 };
 use serde_json::Value;
 
@@ -53,7 +54,10 @@ impl Golden {
 
     /// The same rows by us.
     pub fn ours(&self, options: Options) -> Result<Vec<Vec<f32>>, String> {
-        let runner = support::load(&self.path, options)?;
+        self.ours_by(&support::load(&self.path, options)?)
+    }
+
+    fn ours_by(&self, runner: &Runner) -> Result<Vec<Vec<f32>>, String> {
         let logits = runner.logits(&self.prompt).map_err(|error| error.to_string())?;
         let width = runner.vocabulary();
         assert_eq!(logits.len(), width * self.prompt.len(), "a row for each token");
@@ -89,6 +93,35 @@ fn exact_logits_are_those_of_mlx_lm() {
     for_each(&[EXACT, EXACT_BY_MLX], |golden, options| {
         let apart = distance(&golden.ours(options)?.concat(), &golden.logits.concat());
         if apart <= 1e-4 { Ok(()) } else { Err(format!("{apart:.1e} apart")) }
+    });
+}
+
+/// However small the pieces are that a model is loaded in, it is the same model, and costs the same.
+#[test]
+fn pieces_of_any_size_load_the_same_model() {
+    for_each(&[EXACT, FAST, EXACT_BY_MLX], |golden, options| {
+        let load = |bytes: usize| {
+            let checkpoint = Checkpoint::open(&golden.path).map_err(|error| error.to_string())?;
+            let mut loading = mlx::load(Arc::new(checkpoint), options).in_pieces_of(bytes);
+            let mut steps = 1;
+            loop {
+                match loading.step().map_err(|error| error.to_string())? {
+                    Some(loaded) => {
+                        let cost = loaded.cost().clone();
+                        let (runner, _) = loaded.text().map_err(|error| error.to_string())?;
+                        return Ok::<_, String>((golden.ours_by(&runner)?, cost, steps));
+                    }
+                    None => steps += 1,
+                }
+            }
+        };
+        let (whole, whole_cost, few) = load(1 << 30)?;
+        let (small, small_cost, many) = load(1)?;
+        let apart = distance(&whole.concat(), &small.concat());
+        match (apart == 0.0, whole_cost == small_cost, many > 2 * few) {
+            (true, true, true) => Ok(()),
+            (logits, cost, steps) => Err(format!("the same logits: {logits}, cost: {cost}; more steps: {steps}")),
+        }
     });
 }
 

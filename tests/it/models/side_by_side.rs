@@ -1,16 +1,16 @@
 //! Two models on one device: an answer goes on while another model loads and while it makes vectors. What is held is the
 //! order of turns, which no clock decides.
 
-use std::sync::{
-    Arc, Mutex,
-    atomic::{AtomicUsize, Ordering},
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
 };
 
 use mettle::{
     checkpoint::Checkpoint,
     engine::{
-        Capacity, Device, EmbedJob, EmbedScheduler, Encoder, Handle, Job, Limits, LoadStep, Loader, RunError, Step,
-        TokenId, text,
+        Capacity, Device, EmbedJob, EmbedScheduler, End, Handle, Instance, Job, Limits, LoadStep, Loader, Place,
+        Progress, RunError, Step, TokenId, text,
     },
     mlx::{self, Embedder, Loading},
 };
@@ -76,18 +76,19 @@ impl<L: Loader> Loader for Noted<L> {
     type Output = L::Output;
     type Error = L::Error;
 
-    fn step(&mut self) -> Result<LoadStep<L::Output>, L::Error> {
+    fn step(&mut self, _: Duration) -> Result<LoadStep<L::Output>, L::Error> {
         if self.chat.stats().generated_tokens == 0 {
             return Ok(LoadStep::More(0.0));
         }
         self.turns.note(&self.chat);
-        self.loader.step()
+        // A piece a turn.
+        self.loader.step(Duration::ZERO)
     }
 }
 
 #[test]
 fn an_answer_goes_on_while_a_model_loads() {
-    for (name, steps) in [("bert", 4), ("qwen3_5", 6)] {
+    for (name, steps) in [("bert", 10), ("qwen3_5", 19)] {
         let device = Device::start();
         let (chat, turns) = (chat(&device), Turns::default());
         let (noted, watched) = (turns.clone(), chat.clone());
@@ -103,26 +104,46 @@ fn an_answer_goes_on_while_a_model_loads() {
     }
 }
 
-/// An encoder that begins the answer in its second pass, and notes its passes.
+/// An instance that begins the answer in its second turn, and notes its turns.
 struct Beside {
-    embedder: Embedder,
+    embeddings: EmbedScheduler<Embedder>,
     chat: Handle<Job>,
     answer: Arc<Mutex<Option<UnboundedReceiver<Step>>>>,
-    passes: AtomicUsize,
+    ticks: usize,
     turns: Turns,
 }
 
-impl Encoder for Beside {
-    fn context(&self) -> usize {
-        Encoder::context(&self.embedder)
+impl Instance for Beside {
+    type Job = EmbedJob;
+
+    fn push(&mut self, job: EmbedJob, place: Place) {
+        self.embeddings.push(job, place);
     }
 
-    fn encode(&mut self, rows: &[&[TokenId]]) -> Result<Vec<Vec<f32>>, RunError> {
-        if self.passes.fetch_add(1, Ordering::Relaxed) == 1 {
+    fn tick(&mut self, _: Duration) -> Result<Progress, RunError> {
+        self.ticks += 1;
+        if self.ticks == 2 {
             *self.answer.lock().expect("no panic") = Some(answer(&self.chat));
         }
         self.turns.note(&self.chat);
-        self.embedder.encode(rows)
+        // A layer a turn.
+        self.embeddings.tick(Duration::ZERO)
+    }
+
+    fn context(&self) -> usize {
+        self.embeddings.context()
+    }
+
+    fn bytes(&self) -> usize {
+        self.embeddings.bytes()
+    }
+
+    fn shed(&mut self, bytes: usize) {
+        self.embeddings.shed(bytes);
+    }
+
+    fn close(&mut self, end: End) {
+        self.embeddings.close(end);
     }
 }
 
@@ -132,10 +153,12 @@ fn an_answer_goes_on_while_texts_are_embedded() {
     let (chat, turns, begun) = (chat(&device), Turns::default(), Arc::new(Mutex::new(None)));
     let (watched, noted, answer) = (chat.clone(), turns.clone(), Arc::clone(&begun));
     let loading = device.load(CAPACITY, move |counters| {
-        let loader = loading("bert").embedder();
-        loader.then(move |embedder| {
-            let passes = AtomicUsize::new(0);
-            EmbedScheduler::new(Beside { embedder, chat: watched, answer, passes, turns: noted }, counters)
+        loading("bert").embedder().then(move |embedder| Beside {
+            embeddings: EmbedScheduler::new(embedder, counters),
+            chat: watched,
+            answer,
+            ticks: 0,
+            turns: noted,
         })
     });
     let embedder = loading.wait().expect("it loads");
@@ -144,7 +167,7 @@ fn an_answer_goes_on_while_texts_are_embedded() {
     let vectors = embed(&embedder, rows.clone());
     let steps = begun.lock().expect("no panic").take().expect("it began");
     assert_eq!(collect(steps).tokens.len(), ANSWER);
-    assert!(turns.check() >= 5, "passes beside the answer: {turns:?}", turns = turns.0);
+    assert!(turns.check() >= 5, "turns beside the answer: {turns:?}", turns = turns.0);
     let alone = embed(&embedder, vec![rows[399].clone()]);
     assert_eq!(alone[0], vectors[399], "company changes a vector");
 }
@@ -165,8 +188,8 @@ fn a_model_that_writes_and_embeds_with_the_same_weights() {
     let tokens = support::greedy(&chat, &golden.prompt, 16).tokens;
     let expected = support::greedy(&support::engine(&golden.path, FAST, Limits::default()), &golden.prompt, 16).tokens;
     assert_eq!(tokens, expected);
-    let mut alone = loading("llama-bf16").finish().expect("it loads").embedder();
-    assert!(distance(&alone.encode(&[&row]).expect("a vector")[0], &vectors[0]) <= 1e-6);
+    let alone = loading("llama-bf16").finish().expect("it loads").embedder();
+    assert!(distance(&alone.embed(&[&golden.prompt[..20]]).expect("a vector")[0], &vectors[0]) <= 1e-6);
     drop(chat);
     assert_eq!(embed(&embedder, vec![row]), vectors, "the one goes on without the other");
 }

@@ -126,7 +126,7 @@ fn grown(source: &Unpacked, n: usize, random: &mut Random) -> Weights {
     let mut growing = Growing::new(n, &part(0)).expect("it packs");
     assert!(growing.push(&Unpacked::Dense(Dense { n: 2 * n, ..*dense })).is_err(), "more rows than there are");
     (step..n).step_by(step).for_each(|from| growing.push(&part(from)).expect("it packs"));
-    growing.finish().expect("it is whole")
+    growing.finish(1).expect("it is whole")
 }
 
 #[test]
