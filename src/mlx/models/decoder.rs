@@ -10,7 +10,7 @@ use crate::mlx::{
     batch::Batch,
     config::Config,
     cost::{Cost, Parts, Sizes},
-    nn::{Attention, Embedding, Heads, Layer, Linear, RmsNorm, State, load_one},
+    nn::{Attention, Embedding, FeedForward, Heads, Layer, Linear, RmsNorm, State, load_one},
     steps::Steps,
     weights::{Source, Weights},
 };
@@ -25,6 +25,26 @@ pub(super) trait Block {
 
     /// Its attention, if it has keys and values.
     fn attention(&self) -> Option<&Attention>;
+}
+
+/// The usual layer: attention, then one network for all tokens or experts.
+pub(super) struct AttentionBlock {
+    pub attention: Attention,
+    pub mlp: FeedForward,
+}
+
+impl Block for AttentionBlock {
+    fn forward(&self, x: &Array, batch: &Batch, states: &mut [&mut State], layer: usize) -> Result<Array, Error> {
+        self.mlp.forward(&self.attention.forward(x, batch, states, layer)?)
+    }
+
+    fn fresh(&self) -> Result<Layer, Error> {
+        Ok(self.attention.fresh())
+    }
+
+    fn attention(&self) -> Option<&Attention> {
+        Some(&self.attention)
+    }
 }
 
 /// Where a text model is in a checkpoint.

@@ -1,16 +1,13 @@
 //! Llama (Touvron et al. 2023) and the models of its shape: Mistral, SmolLM2 and many others.
 
-use mlx_rs::Array;
-
 use super::{
     Architecture, Kind,
-    decoder::{self, Place, Plan, heads},
+    decoder::{self, AttentionBlock, Place, Plan, heads},
 };
 use crate::mlx::{
     Error,
-    batch::Batch,
     config::Config,
-    nn::{Attention, AttentionParts, GatedMlp, Layer, Linear, RmsNorm, Rope, State, qkv},
+    nn::{Attention, AttentionParts, FeedForward, GatedMlp, Linear, RmsNorm, Rope, qkv},
 };
 
 /// The row of the table.
@@ -19,34 +16,27 @@ pub const ARCHITECTURE: Architecture = Architecture {
     kind: Kind::Text,
     // Old checkpoints store the frequencies that the config says anyway.
     unused: &["rotary_emb.inv_freq"],
-    load: |source| decoder::load(source, Plan::of(|place, index| Box::pin(Block::load(place, index)))),
+    load: |source| decoder::load(source, Plan::of(|place, index| Box::pin(load(place, index)))),
 };
 
-struct Block {
-    attention: Attention,
-    mlp: GatedMlp,
-}
-
-impl Block {
-    async fn load(place: &Place<'_>, index: usize) -> Result<Block, Error> {
-        let (at, config, heads) = (place.layer(index), place.config, heads(place.config)?);
-        let (dim, eps) = (config.count("hidden_size")?, config.rms_norm_eps()?);
-        let projections = at.at("self_attn");
-        let attention = Attention::new(AttentionParts {
-            heads,
-            norm: RmsNorm::load(&at.at("input_layernorm"), dim, eps)?,
-            projections: qkv(&projections, dim, heads).await?,
-            head_norms: None,
-            rope: rope(place, heads.dim)?,
-            window: window(config, index)?,
-            gated: false,
-            output: Linear::load(&projections.at("o_proj"), heads.query * heads.dim, dim).await?,
-            backend: at.backend(),
-        })?;
-        let norm = RmsNorm::load(&at.at("post_attention_layernorm"), dim, eps)?;
-        let mlp = GatedMlp::load(&at.at("mlp"), norm, dim, config.count("intermediate_size")?).await?;
-        Ok(Block { attention, mlp })
-    }
+async fn load(place: &Place<'_>, index: usize) -> Result<AttentionBlock, Error> {
+    let (at, config, heads) = (place.layer(index), place.config, heads(place.config)?);
+    let (dim, eps) = (config.count("hidden_size")?, config.rms_norm_eps()?);
+    let projections = at.at("self_attn");
+    let attention = Attention::new(AttentionParts {
+        heads,
+        norm: RmsNorm::load(&at.at("input_layernorm"), dim, eps)?,
+        projections: qkv(&projections, dim, heads).await?,
+        head_norms: None,
+        rope: rope(place, heads.dim)?,
+        window: window(config, index)?,
+        gated: false,
+        output: Linear::load(&projections.at("o_proj"), heads.query * heads.dim, dim).await?,
+        backend: at.backend(),
+    })?;
+    let norm = RmsNorm::load(&at.at("post_attention_layernorm"), dim, eps)?;
+    let mlp = GatedMlp::load(&at.at("mlp"), norm, dim, config.count("intermediate_size")?).await?;
+    Ok(AttentionBlock { attention, mlp: FeedForward::Dense(mlp) })
 }
 
 /// The config's, slowed by what Llama 3's GGUFs store of it.
@@ -55,20 +45,6 @@ fn rope(place: &Place, dim: usize) -> Result<Rope, Error> {
     let rope = Rope::load(place.config, (dim as f64 * rotated) as usize)?;
     let factors = place.model.root().at("rope_freqs");
     if factors.has("weight") { rope.slowed(&factors.floats("weight")?.0) } else { Ok(rope) }
-}
-
-impl decoder::Block for Block {
-    fn forward(&self, x: &Array, batch: &Batch, states: &mut [&mut State], layer: usize) -> Result<Array, Error> {
-        self.mlp.forward(&self.attention.forward(x, batch, states, layer)?)
-    }
-
-    fn fresh(&self) -> Result<Layer, Error> {
-        Ok(self.attention.fresh())
-    }
-
-    fn attention(&self) -> Option<&Attention> {
-        Some(&self.attention)
-    }
 }
 
 /// Mistral's window is for all layers, newer configs name the layers that have one.

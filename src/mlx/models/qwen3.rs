@@ -1,17 +1,14 @@
 //! Qwen 3 (Yang et al. 2025): a llama whose queries and keys are normed head by head. `qwen3_moe.rs`
 //! puts experts in the place of its feed-forward blocks.
 
-use mlx_rs::Array;
-
 use super::{
     Architecture, Kind,
-    decoder::{self, Place, Plan, heads},
+    decoder::{self, AttentionBlock, Place, Plan, heads},
 };
 use crate::mlx::{
     Error,
-    batch::Batch,
     config::Config,
-    nn::{Attention, AttentionParts, FeedForward, GatedMlp, Layer, Linear, RmsNorm, Rope, State, qkv},
+    nn::{Attention, AttentionParts, FeedForward, GatedMlp, Linear, RmsNorm, Rope, qkv},
     steps::Steps,
     weights::Weights,
 };
@@ -21,13 +18,8 @@ pub const ARCHITECTURE: Architecture = Architecture {
     names: &["qwen3"],
     kind: Kind::Text,
     unused: &[],
-    load: |source| decoder::load(source, Plan::of(|place, index| Box::pin(Block::load(place, index, dense)))),
+    load: |source| decoder::load(source, Plan::of(|place, index| Box::pin(load(place, index, dense)))),
 };
-
-pub(super) struct Block {
-    attention: Attention,
-    mlp: FeedForward,
-}
 
 /// Loads the feed-forward part at a place of the layer of an index, behind its norm.
 type LoadMlp = for<'a> fn(&'a Weights<'a>, RmsNorm, Config<'a>, usize) -> Steps<'a, FeedForward>;
@@ -40,15 +32,13 @@ pub(super) fn dense<'a>(at: &'a Weights<'a>, norm: RmsNorm, config: Config<'a>, 
     })
 }
 
-impl Block {
-    /// The layer of an index, whose feed-forward part `mlp` loads.
-    pub async fn load(place: &Place<'_>, index: usize, mlp: LoadMlp) -> Result<Block, Error> {
-        let (at, config) = (place.layer(index), place.config);
-        let (dim, eps) = (config.count("hidden_size")?, config.rms_norm_eps()?);
-        let attention = attention(&at, config, index).await?;
-        let norm = RmsNorm::load(&at.at("post_attention_layernorm"), dim, eps)?;
-        Ok(Block { attention, mlp: mlp(&at.at("mlp"), norm, config, index).await? })
-    }
+/// The layer of an index, whose feed-forward part `mlp` loads.
+pub(super) async fn load(place: &Place<'_>, index: usize, mlp: LoadMlp) -> Result<AttentionBlock, Error> {
+    let (at, config) = (place.layer(index), place.config);
+    let (dim, eps) = (config.count("hidden_size")?, config.rms_norm_eps()?);
+    let attention = attention(&at, config, index).await?;
+    let norm = RmsNorm::load(&at.at("post_attention_layernorm"), dim, eps)?;
+    Ok(AttentionBlock { attention, mlp: mlp(&at.at("mlp"), norm, config, index).await? })
 }
 
 /// The layers from `max_window_layers` on have a window where the config wants one at all.
@@ -76,18 +66,4 @@ async fn attention(at: &Weights<'_>, config: Config<'_>, index: usize) -> Result
         output: Linear::load(&at.at("o_proj"), heads.query * heads.dim, dim).await?,
         backend: at.backend(),
     })
-}
-
-impl decoder::Block for Block {
-    fn forward(&self, x: &Array, batch: &Batch, states: &mut [&mut State], layer: usize) -> Result<Array, Error> {
-        self.mlp.forward(&self.attention.forward(x, batch, states, layer)?)
-    }
-
-    fn fresh(&self) -> Result<Layer, Error> {
-        Ok(self.attention.fresh())
-    }
-
-    fn attention(&self) -> Option<&Attention> {
-        Some(&self.attention)
-    }
 }

@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::{
     Architecture, Kind,
     decoder::{self, Plan},
-    qwen3::{self, Block},
+    qwen3,
 };
 use crate::mlx::{
     config::Config,
@@ -19,7 +19,7 @@ pub const ARCHITECTURE: Architecture = Architecture {
     names: &["qwen3_moe"],
     kind: Kind::Text,
     unused: &[],
-    load: |source| decoder::load(source, Plan::of(|place, index| Box::pin(Block::load(place, index, feed_forward)))),
+    load: |source| decoder::load(source, Plan::of(|place, index| Box::pin(qwen3::load(place, index, feed_forward)))),
 };
 
 /// The layers in `mlp_only_layers`, and those that `decoder_sparse_step` passes over, have no experts.
