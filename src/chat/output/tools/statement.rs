@@ -114,13 +114,14 @@ pub(super) async fn arguments(region: &Region, mut arguments: Arguments) -> Resu
     }
 }
 
-/// The word before an equals sign, where that is next.
+/// The word before an equals sign, and the space between them, where these are next.
 pub(super) async fn named(region: &Region) -> Option<String> {
     let mut name = String::new();
     while name.len() < NAME {
         match region.input.peek_at(name.len()).await? {
             '=' if !name.is_empty() => return Some(name),
-            char if char.is_alphanumeric() || "_ ".contains(char) => name.push(char),
+            ' ' if !name.is_empty() => name.push(' '),
+            char if (char.is_alphanumeric() || char == '_') && !name.ends_with(' ') => name.push(char),
             _ => return None,
         }
     }
