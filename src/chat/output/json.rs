@@ -2,15 +2,15 @@
 //! strings, Python's literals and quotes, trailing commas.
 
 mod fit;
+mod spelled;
 mod strings;
 
-use std::{future::Future, pin::Pin};
-
-use serde_json::Value;
+use std::{collections::HashSet, future::Future, pin::Pin};
 
 use super::input::Input;
 use crate::schema::Shape;
-pub(super) use fit::reads_as_text;
+pub(super) use fit::{allow, reads_as_text};
+pub use spelled::Spelled;
 use strings::string;
 
 /// Containers within containers; deeper is taken for nonsense.
@@ -70,7 +70,7 @@ impl At {
 }
 
 /// The value of a text that is one.
-pub fn read(text: &str) -> Option<Value> {
+pub fn read(text: &str) -> Option<Spelled> {
     let input = Input::whole(text);
     let mut json = String::new();
     let done = now(async {
@@ -79,7 +79,7 @@ pub fn read(text: &str) -> Option<Value> {
         if input.is_over() { Ok(()) } else { Err(NotJson) }
     });
     done.ok()?;
-    serde_json::from_str(&json).ok()
+    Spelled::of(&json)
 }
 
 /// Runs a reader of a text that is all there.
@@ -157,31 +157,30 @@ fn value<'a>(
             '[' | '(' if fits => array(input, shape, sink, at).await,
             '"' | '\'' if fits => string(input, sink, at).await,
             _ => {
-                let mut raw = String::new();
-                match first {
-                    '{' => object(input, &Shape::unknown(), &mut raw, at).await?,
-                    '[' | '(' => array(input, &Shape::unknown(), &mut raw, at).await?,
-                    '"' | '\'' => string(input, &mut raw, at).await?,
-                    _ => raw = scalar(input, at).await?,
-                }
-                let Ok(value) = serde_json::from_str::<Value>(&raw) else {
-                    // A number that no double holds.
-                    sink.json(&raw);
-                    return Ok(());
-                };
-                let mended = shape.fit(value.clone());
-                // A value that stays keeps its spelling: 1e400 and 1.10 are not for us to round.
-                sink.json(&if mended == value { raw } else { mended.to_string() });
+                let value = whole(input, shape, first, at).await?;
+                sink.json(&value.to_string());
                 Ok(())
             }
         }
     })
 }
 
+/// A value that is read to its end before it is written, as what the shape wants of it.
+async fn whole(input: &Input, shape: &Shape, first: char, at: At) -> Result<Spelled, NotJson> {
+    let mut raw = String::new();
+    match first {
+        '{' => object(input, &Shape::unknown(), &mut raw, at).await?,
+        '[' | '(' => array(input, &Shape::unknown(), &mut raw, at).await?,
+        '"' | '\'' => string(input, &mut raw, at).await?,
+        _ => return Ok(shape.scalar(&scalar(input, at).await?)),
+    }
+    Spelled::of(&raw).map(|value| shape.fit(value)).ok_or(NotJson)
+}
+
 async fn object(input: &Input, shape: &Shape, sink: &mut dyn Sink, at: At) -> Result<(), NotJson> {
     input.next().await;
     sink.json("{");
-    let mut first = true;
+    let mut names = HashSet::new();
     loop {
         input.skip_space().await;
         match input.peek().await.ok_or(NotJson)? {
@@ -198,13 +197,16 @@ async fn object(input: &Input, shape: &Shape, sink: &mut dyn Sink, at: At) -> Re
                     return Err(NotJson);
                 }
                 let name: String = serde_json::from_str(&key).map_err(|_| NotJson)?;
-                let lead = format!("{}{key}:", if first { "" } else { "," });
+                let lead = format!("{}{key}:", if names.is_empty() { "" } else { "," });
                 let mut led = Led { lead: &lead, sink: &mut *sink };
-                value(input, &shape.member(&name), &mut led, at.inside(Place::Member)).await?;
+                // Of two members with one name the first counts.
+                let mut doubled = String::new();
+                let member = shape.member(&name);
+                let sink: &mut dyn Sink = if names.insert(name) { &mut led } else { &mut doubled };
+                value(input, &member, sink, at.inside(Place::Member)).await?;
             }
             _ => return Err(NotJson),
         }
-        first = false;
         separator(input, '}').await?;
     }
 }
@@ -247,20 +249,23 @@ pub async fn separator(input: &Input, end: char) -> Result<(), NotJson> {
     }
 }
 
-/// A number or a literal, in JSON's spelling. It is complete when something else follows it. A lone word between a call's
-/// parentheses lacks its quotes.
+/// A number or a literal, as it is spelled. It is complete when something else follows it. A word that is neither lacks
+/// its quotes.
 async fn scalar(input: &Input, at: At) -> Result<String, NotJson> {
-    let holds = |char: char| char.is_alphanumeric() || "+-._".contains(char);
+    let is_inside = matches!(at.place, Place::Member | Place::Item) && !at.python;
+    let others = if is_inside { "+-._:/" } else { "+-._" };
+    let holds = |char: char| char.is_alphanumeric() || others.contains(char);
     let word = input.word(holds, NUMBER).await.ok_or(NotJson)?;
     // 12 at the end of a text that was cut may have been on its way to 120.
     if input.is_over() && (at.place != Place::Alone || !input.is_complete()) {
         return Err(NotJson);
     }
-    if let Some(known) = literal(&word).map(str::to_owned).or_else(|| number(&word)) {
-        return Ok(known);
+    if literal(&word).is_some() || number(&word).is_some() {
+        return Ok(word);
     }
     match input.peek_after(0).await {
-        Some((',' | ')' | ']' | '}', _)) if at.python => Ok(Value::from(word).to_string()),
+        Some((',' | ')' | ']' | '}', _)) if at.python => Ok(word),
+        Some((',' | ']' | '}', _)) if is_inside => Ok(word),
         _ => Err(NotJson),
     }
 }
@@ -293,18 +298,31 @@ fn is_number(text: &str) -> bool {
         && exponent.is_none_or(digits)
 }
 
-/// A number in JSON's spelling: `+5`, `.5`, `5.` and `007` are numbers elsewhere.
+/// A number in JSON's spelling: `+5`, `.5`, `5.`, `007`, `1_000` and `0x1F` are numbers elsewhere.
 fn number(word: &str) -> Option<String> {
     if is_number(word) {
         return Some(word.to_owned());
     }
-    let plain = word.replace('_', "");
-    if plain.len() < word.len() && !plain.starts_with(['+', '-', '.']) && is_number(&plain) {
-        return Some(plain);
+    let unsigned = word.strip_prefix(['+', '-']).unwrap_or(word);
+    let sign = if word.starts_with('-') { "-" } else { "" };
+    if !unsigned.starts_with(|char: char| char.is_ascii_digit() || char == '.') {
+        return None;
     }
-    let float: f64 = word.parse().ok()?;
-    let spelled = serde_json::Number::from_f64(float)?.to_string();
-    Some(if word.contains(['.', 'e', 'E']) { spelled } else { spelled.trim_end_matches(".0").to_owned() })
+    let plain = unsigned.replace('_', "");
+    if let Some(digits) = plain.strip_prefix("0x").or_else(|| plain.strip_prefix("0X")) {
+        return u128::from_str_radix(digits, 16).ok().map(|number| format!("{sign}{number}"));
+    }
+    let (mantissa, exponent) = plain.split_at(plain.find(['e', 'E']).unwrap_or(plain.len()));
+    let (whole, fraction) = mantissa.split_once('.').map_or((mantissa, None), |(whole, after)| (whole, Some(after)));
+    if whole.is_empty() && fraction.is_none_or(str::is_empty) {
+        return None;
+    }
+    let digits = whole.trim_start_matches('0');
+    let whole = if digits.is_empty() { "0" } else { digits };
+    let fraction =
+        fraction.map_or(String::new(), |digits| format!(".{}", if digits.is_empty() { "0" } else { digits }));
+    let spelled = format!("{sign}{whole}{fraction}{exponent}");
+    is_number(&spelled).then_some(spelled)
 }
 
 #[cfg(test)]

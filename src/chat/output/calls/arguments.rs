@@ -1,12 +1,14 @@
 //! The arguments of a call that has begun, written as one JSON object while they come.
 
-use serde_json::{Map, Value};
+use std::collections::HashSet;
+
+use serde_json::Value;
 
 use super::{NotACall, Region, misplaced::Misplaced};
 use crate::{
     chat::output::{
         input::Input,
-        json::{self, Led, Sink},
+        json::{self, Led, Sink, Spelled},
     },
     schema::{Shape, Types},
 };
@@ -15,7 +17,10 @@ use crate::{
 pub struct Arguments {
     region: Region,
     shape: Shape,
-    members: usize,
+    /// The names of those written.
+    names: HashSet<String>,
+    /// What comes now is the second value of a name, and is not written.
+    is_doubled: bool,
     /// Required arguments that may stand in the wrong place.
     misplaced: Option<Misplaced>,
 }
@@ -63,6 +68,9 @@ impl<'a> End<'a> {
 
 impl Sink for Arguments {
     fn json(&mut self, piece: &str) {
+        if self.is_doubled {
+            return;
+        }
         if let Some(misplaced) = &mut self.misplaced {
             misplaced.read(piece);
         }
@@ -91,7 +99,7 @@ impl Arguments {
     /// Of a call that has begun, by the schema of its tool.
     pub(in crate::chat::output) fn new(region: Region, shape: Shape) -> Arguments {
         let misplaced = Misplaced::of(&shape);
-        Arguments { region, shape, members: 0, misplaced }
+        Arguments { region, shape, names: HashSet::new(), is_doubled: false, misplaced }
     }
 
     /// The brace that closes the arguments, and before it what was found in the wrong place.
@@ -127,16 +135,16 @@ impl Arguments {
     /// call.
     pub fn all(mut self, json: &str) -> Result<(), NotACall> {
         let object = match json::read(json) {
-            Some(Value::Object(object)) => object,
-            Some(Value::Null) => Map::new(),
-            Some(Value::String(text)) if text.trim().is_empty() => Map::new(),
-            Some(Value::String(text)) => match json::read(&text) {
-                Some(Value::Object(object)) => object,
-                _ => return Err(NotACall),
-            },
-            _ => return Err(NotACall),
+            Some(Spelled::Text(text)) if text.trim().is_empty() => Spelled::members([]),
+            Some(Spelled::Text(text)) => json::read(&text).ok_or(NotACall)?,
+            Some(Spelled::Plain(text)) if text == "null" => Spelled::members([]),
+            Some(value) => value,
+            None => return Err(NotACall),
         };
-        let fitted = self.shape.fit(Value::Object(object)).to_string();
+        if !matches!(object, Spelled::Members(_)) {
+            return Err(NotACall);
+        }
+        let fitted = self.shape.fit(object).to_string();
         self.json(&fitted[..fitted.len() - 1]);
         self.close();
         self.region.end_call();
@@ -192,13 +200,13 @@ impl Arguments {
     }
 
     /// One argument whose value is known, but for what the schema wants of it.
-    pub fn fitted(&mut self, name: &str, value: Value) {
+    pub fn fitted(&mut self, name: &str, value: Spelled) {
         let value = self.shape.member(name).fit(value);
         self.member(name, &value);
     }
 
     /// One argument whose value is known.
-    pub fn member(&mut self, name: &str, value: &Value) {
+    pub fn member(&mut self, name: &str, value: &Spelled) {
         let key = self.key(name);
         self.json(&format!("{key}{value}"));
     }
@@ -208,10 +216,10 @@ impl Arguments {
         &self.shape
     }
 
-    /// What leads the next argument.
+    /// What leads the next argument. Of two of the same name the first counts.
     fn key(&mut self, name: &str) -> String {
-        let open = if self.members == 0 { "{" } else { "," };
-        self.members += 1;
+        let open = if self.names.is_empty() { "{" } else { "," };
+        self.is_doubled = !self.names.insert(name.to_owned());
         format!("{open}{}:", Value::from(name))
     }
 
@@ -242,7 +250,8 @@ impl Arguments {
 
     /// The call is complete.
     pub fn end(mut self) {
-        if self.members == 0 {
+        self.is_doubled = false;
+        if self.names.is_empty() {
             self.json("{");
         }
         self.close();

@@ -1,9 +1,12 @@
 //! Arguments in the wrong place. A weak model that must give a `path` beside its `edits` writes it into each of them;
 //! clients refuse the call, and the model, which cannot see what is wrong with it, makes it again.
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
-use crate::schema::Shape;
+use crate::{
+    chat::output::json::{Spelled, allow},
+    schema::Shape,
+};
 
 /// Bytes of arguments that are kept to look for misplaced ones.
 const KEPT: usize = 1 << 18;
@@ -39,33 +42,41 @@ impl Misplaced {
 
     /// What is missing of an object without its closing brace, as more of its text.
     pub(super) fn missing(&self) -> String {
-        let object = self.text.as_ref().and_then(|text| serde_json::from_str(&format!("{text}}}")).ok());
-        let Some(Value::Object(arguments)) = object else { return String::new() };
+        let object = self.text.as_ref().and_then(|text| Spelled::of(&format!("{text}}}")));
+        let Some(Spelled::Members(arguments)) = object else { return String::new() };
         let found = self.names.iter().filter_map(|name| Some((name, self.find(name, &arguments)?)));
         found.map(|(name, value)| format!(",{}:{value}", Value::from(name.as_str()))).collect()
     }
 
     /// The one value of this name that the declared containers have where their schema has none; nothing where the
     /// argument is in its place, or where they do not agree.
-    fn find(&self, name: &str, arguments: &Map<String, Value>) -> Option<Value> {
-        if arguments.contains_key(name) {
+    fn find(&self, name: &str, arguments: &[(String, Spelled)]) -> Option<Spelled> {
+        if named(arguments, name).is_some() {
             return None;
         }
         let containers = arguments.iter().filter(|(key, _)| {
             let members = items(&self.shape.member(key)).members();
             !members.is_empty() && !members.iter().any(|own| own == name)
         });
-        let objects: Vec<&Map<String, Value>> = containers
+        let objects: Vec<&[(String, Spelled)]> = containers
             .flat_map(|(_, value)| match value {
-                Value::Array(items) => items.iter().filter_map(Value::as_object).collect(),
-                value => Vec::from_iter(value.as_object()),
+                Spelled::List(items) => items.iter().filter_map(members).collect(),
+                value => Vec::from_iter(members(value)),
             })
             .collect();
-        let first = objects.iter().find_map(|object| object.get(name))?;
-        let agree = objects.iter().all(|object| object.get(name) == Some(first));
+        let first = objects.iter().find_map(|object| named(object, name))?;
+        let agree = objects.iter().all(|object| named(object, name) == Some(first));
         let fitted = self.shape.member(name).fit(first.clone());
-        (agree && self.shape.member(name).types()?.allow(&fitted)).then_some(fitted)
+        (agree && allow(self.shape.member(name).types()?, &fitted)).then_some(fitted)
     }
+}
+
+fn members(value: &Spelled) -> Option<&[(String, Spelled)]> {
+    if let Spelled::Members(members) = value { Some(members) } else { None }
+}
+
+fn named<'a>(members: &'a [(String, Spelled)], name: &str) -> Option<&'a Spelled> {
+    members.iter().find(|(own, _)| own == name).map(|(_, value)| value)
 }
 
 /// The shape of the objects in a container: of a list's items, or of the object itself.

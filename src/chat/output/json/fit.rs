@@ -1,109 +1,134 @@
 //! What a model meant, by the schema of the place it wrote to: `5` or `"5"`.
 
-use serde_json::Value;
-
-use super::read;
+use super::{Spelled, number, read, spelled::whole};
 use crate::schema::{Shape, Types};
 
 impl Shape {
     /// What a model meant that wrote `text` where a value of this shape belongs, in a format that does not mark
     /// strings as such.
-    pub fn read(&self, text: &str) -> Value {
-        let string = || Value::String(text.to_owned());
+    pub fn read(&self, text: &str) -> Spelled {
+        let string = || Spelled::Text(text.to_owned());
         let Some(types) = self.types() else {
             // Untyped: a container is meant as one, anything else may well be text.
-            return literal(text).filter(|value| value.is_array() || value.is_object()).unwrap_or_else(string);
+            return literal(text).filter(is_container).unwrap_or_else(string);
         };
         match literal(text) {
-            Some(value) if types.allow(&value) && !value.is_string() => self.fit(value),
+            Some(value) if allow(types, &value) && !matches!(value, Spelled::Text(_)) => self.fit(value),
             Some(value) if !types.string => self.fit(value),
             _ => string(),
         }
     }
 
     /// What a model meant that wrote `text` and says that it is a value, no string.
-    pub fn read_value(&self, text: &str) -> Value {
-        literal(text).map_or_else(|| Value::String(text.to_owned()), |value| self.fit(value))
+    pub fn read_value(&self, text: &str) -> Spelled {
+        literal(text).map_or_else(|| Spelled::Text(text.to_owned()), |value| self.fit(value))
+    }
+
+    /// What a model meant that wrote this word without quotes in JSON or Python: a number or a literal, or a string that
+    /// lacks its quotes. Where it is to be a string, it is that word.
+    pub fn scalar(&self, word: &str) -> Spelled {
+        let text = || Spelled::Text(word.to_owned());
+        let Some(plain) = super::literal(word).map(str::to_owned).or_else(|| number(word)) else {
+            return self.fit(text());
+        };
+        let plain = Spelled::Plain(plain);
+        match self.types() {
+            // With these zeros it is hardly a number, but a code or a telephone's.
+            None if word.starts_with('0') && word.len() > 1 && word.bytes().all(|byte| byte.is_ascii_digit()) => text(),
+            Some(types) if types.string && !allow(types, &plain) => text(),
+            _ => self.fit(plain),
+        }
     }
 
     /// A value as this shape wants it: numbers written as strings become numbers, and the other way round, all the
     /// way down. What does not fit stays as it is.
-    pub fn fit(&self, value: Value) -> Value {
+    pub fn fit(&self, value: Spelled) -> Spelled {
         let Some(types) = self.types() else { return self.fit_parts(value) };
-        if types.allow(&value) {
+        if allow(types, &value) {
             return self.fit_parts(value);
         }
         match value {
-            Value::String(text) => match literal(&text).filter(|value| types.allow(value)) {
+            Spelled::Text(text) => match literal(&text).filter(|value| allow(types, value)) {
                 Some(value) => self.fit_parts(value),
-                None => Value::String(text),
+                None => Spelled::Text(text),
             },
-            other if types.string => Value::String(other.to_string()),
+            other if types.string => Spelled::Text(other.to_string()),
             other => self.fit_parts(other),
         }
     }
 
-    fn fit_parts(&self, value: Value) -> Value {
+    fn fit_parts(&self, value: Spelled) -> Spelled {
         match value {
-            Value::Object(members) => Value::Object(
-                members
-                    .into_iter()
-                    .map(|(name, value)| {
-                        let fitted = self.member(&name).fit(value);
-                        (name, fitted)
-                    })
-                    .collect(),
-            ),
-            Value::Array(items) => {
-                let shape = self.item();
-                Value::Array(items.into_iter().map(|item| shape.fit(item)).collect())
+            Spelled::Members(members) => {
+                let fit = |(name, value): (String, Spelled)| {
+                    let fitted = self.member(&name).fit(value);
+                    (name, fitted)
+                };
+                Spelled::Members(members.into_iter().map(fit).collect())
             }
-            Value::Number(number) => match (self.types(), number.as_f64()) {
-                // 5.0 where a whole number belongs.
-                (Some(types), Some(float))
-                    if number.is_f64() && !types.number && float.fract() == 0.0 && float.abs() < 9e15 =>
-                {
-                    Value::from(float as i64)
-                }
-                _ => Value::Number(number),
-            },
+            Spelled::List(items) => {
+                let shape = self.item();
+                Spelled::List(items.into_iter().map(|item| shape.fit(item)).collect())
+            }
+            // 5.0 where a whole number belongs.
+            Spelled::Plain(text) if self.types().is_some_and(|types| types.integer && !types.number) => {
+                Spelled::Plain(whole(&text).unwrap_or(text))
+            }
             other => other,
         }
     }
+}
+
+/// Whether these types allow a value.
+pub(in crate::chat::output) fn allow(types: Types, value: &Spelled) -> bool {
+    match value {
+        Spelled::Plain(text) if text == "null" => types.null,
+        Spelled::Plain(text) if text == "true" || text == "false" => types.boolean,
+        Spelled::Plain(number) => types.number || types.integer && whole(number).is_some(),
+        Spelled::Text(_) => types.string,
+        Spelled::List(_) => types.array,
+        Spelled::Members(_) => types.object,
+    }
+}
+
+fn is_container(value: &Spelled) -> bool {
+    matches!(value, Spelled::List(_) | Spelled::Members(_))
 }
 
 /// Whether a text without quotes is read as that text where these types are allowed, and as no other value.
 pub(in crate::chat::output) fn reads_as_text(types: Option<Types>, text: &str) -> bool {
     match (types, literal(text)) {
         (_, None) => true,
-        (None, Some(value)) => !value.is_array() && !value.is_object(),
-        (Some(types), Some(value)) => value.is_string() || !types.allow(&value),
+        (None, Some(value)) => !is_container(&value),
+        (Some(types), Some(value)) => matches!(value, Spelled::Text(_)) || !allow(types, &value),
     }
 }
 
 /// A value as JSON or Python spells it.
-fn literal(text: &str) -> Option<Value> {
+fn literal(text: &str) -> Option<Spelled> {
     let text = text.trim();
+    let plain = |text: &str| Some(Spelled::Plain(text.to_owned()));
     match text {
-        "True" | "TRUE" => return Some(Value::Bool(true)),
-        "False" | "FALSE" => return Some(Value::Bool(false)),
-        "None" | "NULL" => return Some(Value::Null),
+        "True" | "TRUE" => return plain("true"),
+        "False" | "FALSE" => return plain("false"),
+        "None" | "NULL" => return plain("null"),
         _ => {}
     }
     let is_container = text.starts_with(['{', '[']);
-    serde_json::from_str(text).ok().or_else(|| is_container.then(|| read(text)).flatten())
+    Spelled::of(text).or_else(|| is_container.then(|| read(text)).flatten())
 }
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
 
     #[test]
     fn reads_by_type() {
         let check = |schema: Value, text: &str, expected: Value| {
-            assert_eq!(Shape::of(schema.clone()).read(text), expected, "{text:?} as {schema}");
+            let read = Shape::of(schema.clone()).read(text);
+            assert_eq!(read.to_string(), expected.to_string(), "{text:?} as {schema}");
         };
         check(json!({"type": "string"}), "5", json!("5"));
         check(json!({"type": "string"}), "false", json!("false"));
@@ -123,6 +148,8 @@ mod tests {
         check(json!({}), "[5]", json!([5]));
         check(json!({"$ref": "#/$defs/n", "$defs": {"n": {"type": "integer"}}}), "5", json!(5));
         check(json!({"$ref": "#"}), "5", json!("5"));
+        let long: Value = serde_json::from_str("1234567890123456789").expect("a number");
+        check(json!({"type": "integer"}), "1234567890123456789", long);
     }
 
     #[test]
@@ -132,6 +159,7 @@ mod tests {
             "list": {"type": "array", "items": {"type": "number"}}, "free": {}, "any": true}});
         let value = json!({"n": "7", "s": 7, "list": ["1.5", 2], "free": "7", "any": "7", "other": "7"});
         let expected = json!({"n": 7, "s": "7", "list": [1.5, 2], "free": "7", "any": "7", "other": "7"});
-        assert_eq!(Shape::of(schema).fit(value), expected);
+        let value = Spelled::of(&value.to_string()).expect("JSON");
+        assert_eq!(Shape::of(schema).fit(value).to_string(), expected.to_string());
     }
 }

@@ -2,9 +2,7 @@
 //!
 //! `click(start_box='(100,200)')`
 
-use serde_json::Value;
-
-use super::{NotACall, Region, statement};
+use super::{NotACall, Region, json::Spelled, statement};
 use crate::chat::dialect::PythonArguments;
 
 /// Tools that take every action, by its name in `action`.
@@ -46,6 +44,6 @@ async fn action(region: &Region, name: String) -> Result<(), NotACall> {
     }
     let computer = COMPUTERS.iter().find(|name| region.declares(name)).ok_or(NotACall)?;
     let mut arguments = region.call(computer)?;
-    arguments.member("action", &Value::from(name));
+    arguments.member("action", &Spelled::Text(name));
     statement::arguments(region, arguments).await
 }

@@ -4,14 +4,17 @@
 
 use std::{future::Future, pin::Pin};
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::{Arguments, DEPTH, End, NAME, NotACall, Notation, Quotes, Region, Rules};
 use crate::{
     chat::{
         Tool, ToolCall,
         dialect::Braces,
-        output::{input::Input, json},
+        output::{
+            input::Input,
+            json::{self, Spelled},
+        },
         python,
     },
     schema::Shape,
@@ -108,14 +111,14 @@ impl Braces {
             }
             if input.eat(self.quote).await {
                 let (text, _) = input.text_until(&[self.quote]).await.ok_or(NotACall)?;
-                return Ok(Written::Value(Value::String(text)));
+                return Ok(Written::Value(Spelled::Text(text)));
             }
             match input.peek().await.ok_or(NotACall)? {
                 '{' => self.object(input, depth).await.map(Written::Value),
                 '[' => self.array(input, depth).await.map(Written::Value),
                 '"' | '\'' => {
                     let text = json::text(input).await?;
-                    Ok(Written::Value(serde_json::from_str(&text).map_err(|_| NotACall)?))
+                    Spelled::of(&text).map(Written::Value).ok_or(NotACall)
                 }
                 _ => {
                     let text =
@@ -127,28 +130,28 @@ impl Braces {
         })
     }
 
-    async fn object(&self, input: &Input, depth: usize) -> Result<Value, NotACall> {
+    async fn object(&self, input: &Input, depth: usize) -> Result<Spelled, NotACall> {
         input.next().await;
-        let mut members = Map::new();
+        let mut members = Vec::new();
         loop {
             input.skip_space().await;
             if input.eat("}").await {
-                return Ok(Value::Object(members));
+                return Ok(Spelled::members(members));
             }
             let key = self.key(input).await?;
             let value = known(self.value(input, '}', depth + 1).await?);
-            members.insert(key, value);
+            members.push((key, value));
             json::separator(input, '}').await?;
         }
     }
 
-    async fn array(&self, input: &Input, depth: usize) -> Result<Value, NotACall> {
+    async fn array(&self, input: &Input, depth: usize) -> Result<Spelled, NotACall> {
         input.next().await;
         let mut items = Vec::new();
         loop {
             input.skip_space().await;
             if input.eat("]").await {
-                return Ok(Value::Array(items));
+                return Ok(Spelled::List(items));
             }
             items.push(known(self.value(input, ']', depth + 1).await?));
             json::separator(input, ']').await?;
@@ -200,12 +203,12 @@ impl Braces {
 enum Written {
     /// Without quotes, so that the schema decides what it is.
     Text(String),
-    Value(Value),
+    Value(Spelled),
 }
 
 type ValueFuture<'a> = Pin<Box<dyn Future<Output = Result<Written, NotACall>> + Send + 'a>>;
 
-fn known(written: Written) -> Value {
+fn known(written: Written) -> Spelled {
     match written {
         Written::Text(text) => guess(&text),
         Written::Value(value) => value,
@@ -213,6 +216,6 @@ fn known(written: Written) -> Value {
 }
 
 /// A value without quotes where no schema says what it is.
-fn guess(text: &str) -> Value {
+fn guess(text: &str) -> Spelled {
     Shape::unknown().read_value(text)
 }

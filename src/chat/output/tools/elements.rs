@@ -4,11 +4,15 @@
 
 use std::{future::Future, pin::Pin};
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::{DEPTH, End, NAME, NotACall, Region, Rules};
 use crate::{
-    chat::{Tool, ToolCall, dialect::Spelling, output::input::Input},
+    chat::{
+        Tool, ToolCall,
+        dialect::Spelling,
+        output::{input::Input, json::Spelled},
+    },
     schema::{Cursor, Shape},
 };
 
@@ -197,26 +201,22 @@ async fn name_of_tag(input: &Input) -> Result<String, NotACall> {
     if input.eat(">").await { Ok(key) } else { Err(NotACall) }
 }
 
-type ValueFuture<'a> = Pin<Box<dyn Future<Output = Result<(Value, bool), NotACall>> + Send + 'a>>;
+type ValueFuture<'a> = Pin<Box<dyn Future<Output = Result<(Spelled, bool), NotACall>> + Send + 'a>>;
 
 fn wants_object(shape: &Shape) -> bool {
     shape.types().is_some_and(|types| types.object && !types.array)
 }
 
 /// Items make an array, other tags an object; nothing at all is what the schema wants.
-fn together(shape: &Shape, text: String, parts: Vec<(String, Value)>) -> Value {
+fn together(shape: &Shape, text: String, parts: Vec<(String, Spelled)>) -> Spelled {
     let types = shape.types();
     if parts.is_empty() {
         return match types {
-            Some(types) if text.trim().is_empty() && types.array && !types.string => Value::Array(Vec::new()),
-            Some(types) if text.trim().is_empty() && types.object && !types.string => Value::Object(Map::new()),
+            Some(types) if text.trim().is_empty() && types.array && !types.string => Spelled::List(Vec::new()),
+            Some(types) if text.trim().is_empty() && types.object && !types.string => Spelled::Members(Vec::new()),
             _ => shape.read(&text),
         };
     }
     let is_list = !wants_object(shape) && parts.iter().all(|(key, _)| key == "item");
-    if is_list {
-        Value::Array(parts.into_iter().map(|(_, value)| value).collect())
-    } else {
-        Value::Object(parts.into_iter().collect())
-    }
+    if is_list { Spelled::List(parts.into_iter().map(|(_, value)| value).collect()) } else { Spelled::members(parts) }
 }
