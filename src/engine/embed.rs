@@ -15,7 +15,7 @@ use tokio::sync::oneshot;
 
 use super::{
     failure::RunError,
-    instance::{End, Instance, Progress},
+    instance::{End, Instance, Pace, Progress},
     places::{Outcome, Place},
     stats::{Counters, add},
     token::TokenId,
@@ -77,6 +77,7 @@ pub struct EmbedScheduler<E> {
     /// They take turns: each pass takes the next row of each, as long as there is room.
     jobs: VecDeque<Running>,
     pass: Option<Pass>,
+    pace: Pace,
     /// Jobs that have come so far.
     count: usize,
     /// Tokens of a pass, by what the steps before took.
@@ -122,7 +123,15 @@ impl Running {
 impl<E: Encoder> EmbedScheduler<E> {
     /// An instance without jobs.
     pub fn new(encoder: E, counters: Arc<Counters>) -> EmbedScheduler<E> {
-        EmbedScheduler { encoder, jobs: VecDeque::new(), pass: None, count: 0, budget: FIRST, counters }
+        EmbedScheduler {
+            encoder,
+            jobs: VecDeque::new(),
+            pass: None,
+            pace: Pace::default(),
+            count: 0,
+            budget: FIRST,
+            counters,
+        }
     }
 
     fn drop_cancelled(&mut self) {
@@ -221,14 +230,14 @@ impl<E: Encoder> EmbedScheduler<E> {
     }
 }
 
-/// The budget after a pass of so many tokens: as many as make a step as long as a turn, approached by halves so that one
-/// slow step does not decide.
+/// The budget after a pass of so many tokens: as many as make a step of two thirds of a turn, so that few are longer than
+/// a turn. Approached by halves, so that one slow step does not decide.
 fn next_budget(budget: usize, tokens: usize, longest_step: Duration, turn: Duration) -> usize {
     // A pass of few tokens says little of what many take.
     if 2 * tokens < budget {
         return budget;
     }
-    let fits = tokens as f64 * turn.as_secs_f64() / longest_step.as_secs_f64().max(1e-6);
+    let fits = tokens as f64 * turn.as_secs_f64() / 1.5 / longest_step.as_secs_f64().max(1e-6);
     (budget.midpoint(fits as usize)).clamp(FIRST / 2, MOST)
 }
 
@@ -248,19 +257,18 @@ impl<E: Encoder> Instance for EmbedScheduler<E> {
     }
 
     fn tick(&mut self, time: Duration) -> Result<Progress, RunError> {
-        let began = Instant::now();
-        loop {
+        let mut pace = self.pace;
+        let idle = pace.steps(time, || {
             self.drop_cancelled();
-            let Some(pass) = self.pass.take().or_else(|| self.begin()) else { break };
-            let step = Instant::now();
+            let Some(pass) = self.pass.take().or_else(|| self.begin()) else { return Ok(Some(())) };
             if let Err(error) = self.step(pass, time) {
                 self.fail(&error);
             }
             self.deliver();
-            if began.elapsed() + step.elapsed() > time {
-                break;
-            }
-        }
+            Ok(None)
+        });
+        self.pace = pace;
+        idle?;
         self.deliver();
         Ok(if self.jobs.is_empty() { Progress::Idle } else { Progress::Busy })
     }

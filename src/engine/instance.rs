@@ -1,6 +1,6 @@
 //! What the device thread asks of a loaded model of any kind, and of one that is being loaded.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::{failure::RunError, places::Place};
 
@@ -36,6 +36,37 @@ pub trait Instance {
 
     /// Ends every job it has.
     fn close(&mut self, end: End);
+}
+
+/// How long the steps of some work take: what a turn has time for.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Pace {
+    /// The longest step, forgotten little by little.
+    longest: Duration,
+}
+
+impl Pace {
+    /// Does steps until the next one might end behind the turn's `time`, but one at least, or until one gives something.
+    ///
+    /// # Errors
+    /// The first step's that fails.
+    pub fn steps<T, E>(
+        &mut self,
+        time: Duration,
+        mut step: impl FnMut() -> Result<Option<T>, E>,
+    ) -> Result<Option<T>, E> {
+        let began = Instant::now();
+        loop {
+            let before = began.elapsed();
+            if let Some(done) = step()? {
+                return Ok(Some(done));
+            }
+            self.longest = (began.elapsed() - before).max(self.longest * 7 / 8);
+            if began.elapsed() + self.longest > time {
+                return Ok(None);
+            }
+        }
+    }
 }
 
 /// Whether an instance has more to do.

@@ -24,7 +24,7 @@ pub use device::{Device, Loading, LoadingBoth};
 pub use embed::{EmbedError, EmbedJob, EmbedScheduler, Encoder, EncoderScript, ScriptedEncoder};
 pub use failure::{RunError, guarded};
 pub use handle::{Handle, Health, Permit};
-pub use instance::{AtOnce, End, Instance, LoadStep, Loader, Progress, at_once};
+pub use instance::{AtOnce, End, Instance, LoadStep, Loader, Pace, Progress, at_once};
 pub use places::{Capacity, Outcome, Place, SubmitError};
 pub use rounds::LoadError;
 pub use shared::Unshared;

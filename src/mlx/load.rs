@@ -1,10 +1,6 @@
 //! Loading, one piece at a time: whoever runs models beside it waits for a piece at most.
 
-use std::{
-    rc::Rc,
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::{rc::Rc, sync::Arc, time::Duration};
 
 use super::{
     Backend, Cost, Embedder, Error, Options, Runner, backend,
@@ -14,12 +10,13 @@ use super::{
 };
 use crate::{
     checkpoint::Checkpoint,
-    engine::{LoadStep, Loader},
+    engine::{LoadStep, Loader, Pace},
 };
 
-/// About how many bytes a step reads, counted as f32: a few milliseconds of packing them for our CPU kernels. MLX's own
-/// form is hardly more than a copy, and parts of a matrix are copied once more.
-const CPU_PIECE: usize = 2 << 20;
+/// About how many bytes a step reads, counted as f32. Packing them for our CPU kernels takes half a millisecond, or two
+/// where the memory is touched for the first time. MLX's own form is hardly more than a copy, and parts of a matrix are
+/// copied once more.
+const CPU_PIECE: usize = 1 << 20;
 const MLX_PIECE: usize = 64 << 20;
 
 /// A model on its way into memory. Lives on the thread that will run the model.
@@ -27,6 +24,7 @@ pub struct Loading {
     checkpoint: Arc<Checkpoint>,
     options: Options,
     piece: Option<usize>,
+    pace: Pace,
     /// `None` before the first step.
     work: Option<Steps<'static, Loaded>>,
     ledger: Rc<Ledger>,
@@ -53,7 +51,7 @@ pub struct EmbedderLoader(Loading);
 
 /// What loads a model, step by step.
 pub fn load(checkpoint: Arc<Checkpoint>, options: Options) -> Loading {
-    Loading { checkpoint, options, piece: None, work: None, ledger: Rc::default() }
+    Loading { checkpoint, options, piece: None, pace: Pace::default(), work: None, ledger: Rc::default() }
 }
 
 /// The whole way of a checkpoint into memory.
@@ -97,7 +95,7 @@ impl Loading {
     /// An unknown architecture, options that do not go together, a config or a tensor that does not fit it, tensors left
     /// over: each named.
     pub fn step(&mut self) -> Result<Option<Loaded>, Error> {
-        let Loading { checkpoint, options, piece, work, ledger } = self;
+        let Loading { checkpoint, options, piece, work, ledger, .. } = self;
         let begin = || load_all(Arc::clone(checkpoint), *options, *piece, Rc::clone(ledger));
         steps::step(work.get_or_insert_with(|| Box::pin(begin())))
     }
@@ -132,15 +130,12 @@ impl Loading {
 
     /// As many pieces as the time allows, at least one, and what `pick` makes of a model that is loaded.
     fn steps<T>(&mut self, time: Duration, pick: impl Fn(Loaded) -> Result<T, Error>) -> Result<LoadStep<T>, Error> {
-        let began = Instant::now();
-        loop {
-            let step = Instant::now();
-            if let Some(loaded) = self.step()? {
-                return pick(loaded).map(LoadStep::Loaded);
-            }
-            if began.elapsed() + step.elapsed() > time {
-                return Ok(LoadStep::More(self.done()));
-            }
+        let mut pace = self.pace;
+        let loaded = pace.steps(time, || self.step());
+        self.pace = pace;
+        match loaded? {
+            Some(loaded) => pick(loaded).map(LoadStep::Loaded),
+            None => Ok(LoadStep::More(self.done())),
         }
     }
 }

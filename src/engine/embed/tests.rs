@@ -123,7 +123,7 @@ fn a_small_job_does_not_wait_for_a_large_one() {
 
 #[test]
 fn the_budget_follows_what_a_step_takes() {
-    const TURN: Duration = Duration::from_millis(8);
+    const TURN: Duration = Duration::from_millis(12);
     let milliseconds = Duration::from_millis;
     // 64 tokens in 2 ms: four times as many fit.
     assert_eq!(next_budget(64, 64, milliseconds(2), TURN), (64 + 256) / 2);

@@ -261,3 +261,27 @@ fn memory_is_given_back_when_asked() {
     engine.shed(usize::MAX);
     wait("all are gone", || engine.bytes() == 0);
 }
+
+#[test]
+fn a_turn_has_as_many_steps_as_it_has_time_for() {
+    let steps_of = |time: Duration, pace: &mut Pace, lengths: &[u64]| {
+        let mut lengths = lengths.iter();
+        let mut count = 0;
+        let step = || {
+            let Some(&length) = lengths.next() else { return Ok(Some(())) };
+            std::thread::sleep(Duration::from_millis(length));
+            count += 1;
+            Ok::<_, ()>(None)
+        };
+        let done = pace.steps(time, step).expect("no step fails");
+        (count, done)
+    };
+    let mut pace = Pace::default();
+    assert_eq!(steps_of(Duration::ZERO, &mut pace, &[5, 5]), (1, None), "one at least");
+    assert_eq!(steps_of(Duration::from_secs(60), &mut pace, &[1, 5, 0]), (3, Some(())), "until one is the last");
+    assert_eq!(
+        steps_of(Duration::from_millis(3), &mut pace, &[0, 0]),
+        (1, None),
+        "the longest is not forgotten at once"
+    );
+}
