@@ -48,9 +48,13 @@
 //! - **A model**: a file in `mlx/models` and its row in the table there; a row for it in `tests/data/models/make.py`, and
 //!   the folder that this writes; its `model_type` in the row of its family in `chat/dialect`. What it costs, holds and
 //!   remembers it says itself (`mlx::cost`).
-//! - **A family's way to write**: a row in `chat/dialect` and a folder of cases in `tests/data/dialects`. A new *syntax*
-//!   of tool calls: a file in `chat/output/tools`, and an arm of `chat::dialect::Syntax`.
-//! - **An endpoint**: a file in `protocol/<vendor>` that implements [`protocol::Wire`], and a row in `server/routes`.
+//! - **A family's way to write**: a row in `chat/dialect` (`json` where its calls are JSON, `tags` where they are a
+//!   notation of their own, `common` for marks that many share; the more specific row first), and a folder of cases in
+//!   `tests/data/dialects`, ten for a format (`UPDATE=1 cargo test --test it dialects` writes what is read; look at it).
+//!   A new *syntax* of tool calls: a file in `chat/output/tools`, and an arm of `chat::dialect::Syntax`.
+//! - **An endpoint**: a file in `protocol/<vendor>` that implements [`protocol::Wire`], rows in `server/routes` and in
+//!   README.md's table, a row in `tests/it/server/wire.rs` with a folder of golden files. `Pigeon` in `server/tests.rs`
+//!   is one whole. A new vendor is a folder with its line in `protocol/mod.rs`.
 //! - **A sampling setting**: a field of [`engine::Sampling`]; the compiler then names each place that has to know it, down
 //!   to the kernel's own settings (`mlx_cpu::Choice`).
 //! - **An alias, a subcommand**: a file each, in `aliases/` and `commands/`.

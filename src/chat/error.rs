@@ -10,7 +10,7 @@ pub enum Error {
     Request { field: Field, message: String },
     /// The conversation is too long for the model.
     #[error(
-        "the prompt is {prompt} tokens long, but the model's context holds {context} tokens, prompt and answer together; shorten the messages"
+        "the prompt is {prompt} tokens long, but the model's context holds {context} tokens, prompt and answer together; shorten the prompt"
     )]
     TooLong { prompt: usize, context: usize },
     /// Too much to do; there is likely to be room after so many seconds.

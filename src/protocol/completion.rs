@@ -1,6 +1,6 @@
 //! An answer in full, and what it took: the fold of its events.
 
-use super::wire::Fold;
+use super::{Kind, Refusal, wire::Fold};
 use crate::chat::{Event, Logprob, Reason, ToolEvent};
 
 /// An answer in full: the fold of its events.
@@ -35,6 +35,18 @@ pub struct Usage {
     pub completion: usize,
     /// Of the completion's, those of thoughts.
     pub reasoning: usize,
+}
+
+impl Completion {
+    /// Why it ended.
+    ///
+    /// # Errors
+    /// It came to no good end.
+    pub fn reason(&self) -> Result<&Reason, Refusal> {
+        let unfinished = || Refusal::new(Kind::Internal, "the answer ended without a reason");
+        let reason = self.reason.as_ref().ok_or_else(unfinished)?;
+        Refusal::of_end(reason).map_or(Ok(reason), Err)
+    }
 }
 
 impl Fold<Event> for Completion {

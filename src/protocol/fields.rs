@@ -140,6 +140,22 @@ impl Fields {
         }
     }
 
+    /// The fields of a body of JSON.
+    ///
+    /// # Errors
+    /// It is no JSON, and where; it is no object.
+    pub fn of_body(body: &[u8], notes: &Notes) -> Result<Fields, Refusal> {
+        let wrong = |message: String| Refusal::new(Kind::Invalid, message);
+        let text = std::str::from_utf8(body).map_err(|error| {
+            wrong(format!("the body is not UTF-8 at byte {}; send JSON encoded as UTF-8", error.valid_up_to()))
+        })?;
+        if text.trim_ascii().is_empty() {
+            return Err(wrong("the body is empty; send a JSON object".to_owned()));
+        }
+        let value = serde_json::from_str(text);
+        Fields::of("", value.map_err(|error| wrong(format!("the body is not valid JSON: {error}")))?, notes)
+    }
+
     /// The notes of the body that this is a part of.
     pub fn notes(&self) -> &Notes {
         &self.notes
@@ -213,6 +229,16 @@ impl Fields {
     /// It is neither.
     pub fn bool(&mut self, name: &'static str) -> Result<Option<bool>, Refusal> {
         self.read(name, "true or false", Value::as_bool)
+    }
+
+    /// A number of things. One that is too large to count is as many as there can be.
+    ///
+    /// # Errors
+    /// It is no whole number above 0.
+    pub fn count(&mut self, name: &'static str) -> Result<Option<usize>, Refusal> {
+        let count = |value: &Value| value.as_u64().filter(|&count| count > 0);
+        let count = self.read(name, "a whole number of at least 1", count)?;
+        Ok(count.map(|count| usize::try_from(count).unwrap_or(usize::MAX)))
     }
 
     /// A number that holds in single precision, too: a tiny share must not become 0.

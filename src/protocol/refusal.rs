@@ -1,6 +1,6 @@
 //! Why there is no answer, in nobody's words yet: a vendor's folder makes a status and a body of it.
 
-use crate::chat::{self, Field};
+use crate::chat::{self, Field, Reason};
 
 /// A request that gets no answer, or an answer that came to no good end.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -83,6 +83,15 @@ impl Refusal {
     /// The server closed before the answer was complete.
     pub fn closing() -> Refusal {
         Refusal::new(Kind::Closing, chat::Error::Closing.to_string()).after(1)
+    }
+
+    /// What an answer that came to no good end is instead. `None` for one that ended as answers do.
+    pub fn of_end(reason: &Reason) -> Option<Refusal> {
+        match reason {
+            Reason::Failed(text) => Some(Refusal::new(Kind::Internal, format!("the answer failed: {text}"))),
+            Reason::Closing => Some(Refusal::closing()),
+            Reason::Stop | Reason::StopString(_) | Reason::ToolCalls | Reason::Length(_) | Reason::Loop(_) => None,
+        }
     }
 
     /// What the chat layer refuses. `name` is how the vendor calls a field.

@@ -47,8 +47,7 @@ impl Wire for Pigeon {
     }
 
     fn from_wire(body: &[u8], model: &str, notes: &Notes) -> Result<Asked<chat::Request, PigeonReply>, Refusal> {
-        let value = serde_json::from_slice(body).map_err(|_| Refusal::new(Kind::Invalid, "no letter"))?;
-        let mut fields = Fields::of("", value, notes)?;
+        let mut fields = Fields::of_body(body, notes)?;
         let who = fields.string("who")?.unwrap_or_else(|| model.to_owned());
         let ask = fields.needed("ask")?;
         let count = |value: &Value| NonZeroUsize::new(usize::try_from(value.as_u64()?).ok()?);
@@ -94,12 +93,16 @@ impl Reply for PigeonReply {
     fn frames(&mut self, answer: usize, event: Event) -> String {
         match event {
             Event::Text(text) => json!({"coo": text, "from": answer}).to_string() + "\n",
-            Event::Finished(_) => json!({"over": answer}).to_string() + "\n",
+            Event::Finished(finished) => match Refusal::of_end(&finished.reason) {
+                None => json!({"over": answer}).to_string() + "\n",
+                Some(refusal) => Pigeon::refused(&refusal).body + "\n",
+            },
             _ => String::new(),
         }
     }
 
     fn body(self, answers: Vec<Completion>) -> Result<String, Refusal> {
+        answers.iter().try_for_each(|answer| answer.reason().map(drop))?;
         let coos: Vec<String> = answers.into_iter().map(|answer| answer.text).collect();
         Ok(json!({"coos": coos, "who": self.who}).to_string())
     }

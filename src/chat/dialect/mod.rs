@@ -33,8 +33,8 @@ pub static FORMATS: LazyLock<Vec<&'static ToolFormat>> = LazyLock::new(|| {
     formats
 });
 
-/// The special tokens that end an answer in a GGUF of any family. A GGUF often records only the token that ends
-/// a document, and a chat model would then never stop.
+/// The special tokens that end an answer in a GGUF of any family, beside those of its own row, which need not stand here.
+/// A GGUF often records only the token that ends a document, and a chat model would then never stop.
 pub const TURN_ENDS: &[&str] = &[
     "<|im_end|>",
     "<|eot_id|>",

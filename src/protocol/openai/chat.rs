@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{
     chat::{Event, Logprob, Reason, ToolEvent},
-    protocol::{self, Completion, Kind, Refusal, Usage, sse},
+    protocol::{self, Completion, Refusal, Usage, sse},
 };
 
 /// Names what made an answer: the same fingerprint and seed on the same machine make the same answer.
@@ -131,10 +131,9 @@ impl protocol::Reply for ChatReply {
     }
 
     fn body(self, answers: Vec<Completion>) -> Result<String, Refusal> {
-        let unfinished = || Refusal::new(Kind::Internal, "the answer ended without a reason");
         let mut choices = Vec::with_capacity(answers.len());
         for (index, answer) in answers.iter().enumerate() {
-            let finish = Finish::of(answer.reason.as_ref().ok_or_else(unfinished)?, answer.rejected.clone())?;
+            let finish = Finish::of(answer.reason()?, answer.rejected.clone())?;
             let logprobs = self.logprobs.is_some().then(|| Logprobs::of(&answer.logprobs));
             let message = Message::of(answer);
             let Finish { reason: finish_reason, details: finish_details } = finish;

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use serde_json::Value;
 
-use super::{error, request::json_of};
+use super::error;
 use crate::{
     chat::{EmbeddingInput, EmbeddingRequest, Embeddings, Field},
     protocol::{
@@ -34,12 +34,11 @@ impl Wire for EmbeddingsEndpoint {
     }
 
     fn from_wire(body: &[u8], model: &str, notes: &Notes) -> Result<Asked<EmbeddingRequest, EmbeddingsReply>, Refusal> {
-        let mut fields = Fields::of("", json_of(body)?, notes)?;
+        let mut fields = Fields::of_body(body, notes)?;
         let named = fields.string("model")?.filter(|name| !name.is_empty());
         let inputs = inputs(fields.take("input"))?;
         let encoding = fields.read("encoding_format", "\"float\" or \"base64\"", encoding)?;
-        let count = |value: &Value| usize::try_from(value.as_u64()?).ok().filter(|count| *count > 0);
-        let dimensions = fields.read("dimensions", "a whole number of at least 1", count)?;
+        let dimensions = fields.count("dimensions")?;
         fields.ignore("user", "nothing is kept of who asked");
         fields.finish()?;
         let model = named.unwrap_or_else(|| model.to_owned());

@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     chat::{self, Dry, Field, Sampling},
-    protocol::{Asked, Fields, Form, Kind, Notes, Peek, Refusal, Refused, Wire, expected, peek, sse},
+    protocol::{Asked, Fields, Form, Notes, Peek, Refusal, Refused, Wire, expected, peek, sse},
 };
 
 /// The most stop strings of a request.
@@ -109,7 +109,7 @@ impl Wire for ChatCompletions {
 /// # Errors
 /// [`Kind::Invalid`], with the field if it is a field's fault.
 fn read(body: &[u8], model: &str, notes: &Notes) -> Result<Asked<chat::Request, ChatReply>, Refusal> {
-    let mut fields = Fields::of("", json_of(body)?, notes)?;
+    let mut fields = Fields::of_body(body, notes)?;
     let named = fields.string("model")?.filter(|name| !name.is_empty());
     let messages = message::from_wire(&mut fields)?;
     let (stream, include_usage) = streaming(&mut fields)?;
@@ -142,18 +142,6 @@ fn read(body: &[u8], model: &str, notes: &Notes) -> Result<Asked<chat::Request, 
     Ok(Asked { task, reply, stream })
 }
 
-/// The JSON in a body. Errors say where it is not any.
-pub(super) fn json_of(body: &[u8]) -> Result<Value, Refusal> {
-    let wrong = |message: String| Refusal::new(Kind::Invalid, message);
-    let text = std::str::from_utf8(body).map_err(|error| {
-        wrong(format!("the body is not UTF-8 at byte {}; send JSON encoded as UTF-8", error.valid_up_to()))
-    })?;
-    if text.trim_ascii().is_empty() {
-        return Err(wrong("the body is empty; send a JSON object".to_owned()));
-    }
-    serde_json::from_str(text).map_err(|error| wrong(format!("the body is not valid JSON: {error}")))
-}
-
 fn streaming(fields: &mut Fields) -> Result<(bool, bool), Refusal> {
     let stream = fields.bool("stream")?.unwrap_or(false);
     let Some(mut options) = fields.object("stream_options")? else { return Ok((stream, false)) };
@@ -170,12 +158,8 @@ fn streaming(fields: &mut Fields) -> Result<(bool, bool), Refusal> {
 
 /// The newer name wins where both are given.
 fn max_tokens(fields: &mut Fields) -> Result<Option<usize>, Refusal> {
-    let mut read = |name: &'static str| {
-        let count = |value: &Value| value.as_u64().filter(|&count| count > 0);
-        fields.read(name, "a whole number of at least 1", count)
-    };
-    let (old, new) = (read("max_tokens")?, read("max_completion_tokens")?);
-    Ok(new.or(old).map(|count| usize::try_from(count).unwrap_or(usize::MAX)))
+    let old = fields.count("max_tokens")?;
+    Ok(fields.count("max_completion_tokens")?.or(old))
 }
 
 fn sampling(fields: &mut Fields, dry: Option<Dry>) -> Result<Sampling, Refusal> {

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use crate::{
     chat::{Logprob, Phase, Reason, TokenLogprob},
-    protocol::{Kind, Refusal, Usage},
+    protocol::{Refusal, Usage},
 };
 
 #[derive(Serialize)]
@@ -163,7 +163,10 @@ impl Finish {
     /// # Errors
     /// The answer failed.
     pub(super) fn of(reason: &Reason, rejected_calls: Vec<String>) -> Result<Finish, Refusal> {
-        let mut finish = Finish::of_reason(reason)?;
+        if let Some(refusal) = Refusal::of_end(reason) {
+            return Err(refusal);
+        }
+        let mut finish = Finish::of_reason(reason);
         if !rejected_calls.is_empty() {
             let own = finish.details.take();
             let own = own.unwrap_or(Details { r#type: "stop", within: None, stop: None, rejected_calls: Vec::new() });
@@ -172,7 +175,7 @@ impl Finish {
         Ok(finish)
     }
 
-    fn of_reason(reason: &Reason) -> Result<Finish, Refusal> {
+    fn of_reason(reason: &Reason) -> Finish {
         let details = |kind, within, stop| Details { r#type: kind, within, stop, rejected_calls: Vec::new() };
         let cut = |kind, phase: &Phase| details(kind, Some(within(*phase)), None);
         let (reason, details) = match reason {
@@ -181,12 +184,9 @@ impl Finish {
             Reason::ToolCalls => ("tool_calls", None),
             Reason::Length(at) => ("length", Some(cut("length", at))),
             Reason::Loop(at) => ("length", Some(cut("loop", at))),
-            Reason::Failed(text) => {
-                return Err(Refusal::new(Kind::Internal, format!("the answer failed: {text}")));
-            }
-            Reason::Closing => return Err(Refusal::closing()),
+            Reason::Failed(_) | Reason::Closing => return Finish::default(),
         };
-        Ok(Finish { reason: Some(reason), details })
+        Finish { reason: Some(reason), details }
     }
 }
 

@@ -7,14 +7,13 @@ mod models;
 
 use axum::{
     Router,
-    extract::State,
     http::{Method, StatusCode, Uri},
     response::{IntoResponse, Response},
     routing::{MethodRouter, get, post},
 };
 
 use super::{App, error, task};
-use crate::protocol::{Kind, Known, Refusal, Reply, Wire, openai};
+use crate::protocol::{Kind, Known, Refusal, Refused, Reply, Wire, openai};
 
 /// Characters of a path that an error shows.
 const SHOWN: usize = 200;
@@ -29,6 +28,8 @@ pub(super) struct Route {
     handler: MethodRouter<App>,
     /// The fields of its requests, where it has any.
     fields: Option<fn() -> Vec<Known>>,
+    /// In whose words it refuses.
+    refused: fn(&Refusal) -> Refused,
 }
 
 fn table() -> Vec<Route> {
@@ -44,7 +45,7 @@ fn table() -> Vec<Route> {
 }
 
 fn plain(path: &'static str, pattern: &'static str, handler: MethodRouter<App>) -> Route {
-    Route { method: "GET", path, pattern, handler, fields: None }
+    Route { method: "GET", path, pattern, handler, fields: None, refused: openai::error::refused }
 }
 
 /// An endpoint that asks a model for something.
@@ -53,7 +54,14 @@ where
     W: Wire<Task: task::Task>,
     <W::Task as task::Task>::Events: task::Events<Event = <W::Reply as Reply>::Event>,
 {
-    Route { method: "POST", path, pattern: path, handler: post(answer::answer::<W>), fields: Some(W::known_fields) }
+    Route {
+        method: "POST",
+        path,
+        pattern: path,
+        handler: post(answer::answer::<W>),
+        fields: Some(W::known_fields),
+        refused: W::refused,
+    }
 }
 
 pub(super) fn router(app: App) -> Router {
@@ -61,8 +69,13 @@ pub(super) fn router(app: App) -> Router {
 }
 
 pub(super) fn router_of(table: Vec<Route>, app: App) -> Router {
+    let words: Vec<_> = table.iter().map(|route| (route.path, route.refused)).collect();
     let router = table.into_iter().fold(Router::new(), |router, route| router.route(route.pattern, route.handler));
-    router.fallback(unknown).method_not_allowed_fallback(wrong_method).with_state(app)
+    let wrong = move |method: Method, uri: Uri| {
+        let row = words.iter().find(|(path, _)| *path == uri.path());
+        std::future::ready(wrong_method(&method, &uri, row.map_or(openai::error::refused, |row| row.1)))
+    };
+    router.fallback(unknown).method_not_allowed_fallback(wrong).with_state(app)
 }
 
 async fn unknown(method: Method, uri: Uri) -> Response {
@@ -71,18 +84,18 @@ async fn unknown(method: Method, uri: Uri) -> Response {
     refused(&Refusal::new(Kind::UnknownPath, message))
 }
 
-/// The router adds which methods there are.
-async fn wrong_method(State(_): State<App>, method: Method, uri: Uri) -> Response {
-    if method == Method::OPTIONS {
-        return StatusCode::NO_CONTENT.into_response();
-    }
-    let message = format!("{} does not take {method}; the header Allow says what it takes", shown(&uri));
-    refused(&Refusal::new(Kind::Method, message))
-}
-
 /// A refusal where no endpoint says in whose words.
 fn refused(refusal: &Refusal) -> Response {
     error::response(openai::error::refused(refusal))
+}
+
+/// The router adds which methods there are.
+fn wrong_method(method: &Method, uri: &Uri, refused: fn(&Refusal) -> Refused) -> Response {
+    if method == Method::OPTIONS {
+        return StatusCode::NO_CONTENT.into_response();
+    }
+    let message = format!("{} does not take {method}; the header Allow says what it takes", shown(uri));
+    error::response(refused(&Refusal::new(Kind::Method, message)))
 }
 
 fn shown(uri: &Uri) -> String {

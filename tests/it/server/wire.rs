@@ -15,40 +15,67 @@ use super::{
     kinds::counting,
 };
 
-/// Folders of tests/data/wire, and the endpoint that each is for.
-const ENDPOINTS: &[(&str, &str)] = &[("openai/chat", "/v1/chat/completions"), ("openai/embeddings", "/v1/embeddings")];
+/// A folder of tests/data/wire.
+struct Endpoint {
+    folder: &'static str,
+    path: &'static str,
+    /// The field that asks for a stream, where answers can be streamed.
+    stream: Option<&'static str>,
+}
+
+const ENDPOINTS: &[Endpoint] = &[
+    Endpoint { folder: "openai/chat", path: "/v1/chat/completions", stream: Some("stream") },
+    Endpoint { folder: "openai/embeddings", path: "/v1/embeddings", stream: None },
+];
 
 #[test]
 fn golden_files() {
     let mut cases = 0;
-    for (folder, path) in ENDPOINTS {
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/wire").join(folder);
+    for endpoint in ENDPOINTS {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/wire").join(endpoint.folder);
         let mut entries: Vec<PathBuf> =
             fs::read_dir(&folder).expect("a folder").map(|entry| entry.expect("entry").path()).collect();
         entries.sort();
         for case in entries {
-            check(&case, path);
+            check(&case, endpoint);
             cases += 1;
         }
     }
     assert!(cases >= 10, "{cases}");
 }
 
-fn check(case: &Path, path: &str) {
+/// Every endpoint has golden files, and all that lie there are read.
+#[test]
+fn every_endpoint_has_golden_files() {
+    let server = Server::start(Setup::default());
+    let capabilities = super::client::get(server.address, "/v1/capabilities").json();
+    for endpoint in capabilities["endpoints"].as_array().expect("a list") {
+        let path = endpoint["path"].as_str().expect("a path");
+        let has = ENDPOINTS.iter().any(|endpoint| path == endpoint.path);
+        assert!(has, "{path} has no row in ENDPOINTS with golden files in tests/data/wire");
+    }
+    let vendors = fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/wire")).expect("a folder");
+    for vendor in vendors.flatten().filter(|entry| entry.path().is_dir()) {
+        for folder in fs::read_dir(vendor.path()).expect("a folder").flatten() {
+            let is_read = ENDPOINTS.iter().any(|endpoint| folder.path().ends_with(endpoint.folder));
+            assert!(is_read, "no row in ENDPOINTS reads {}", folder.path().display());
+        }
+    }
+}
+
+fn check(case: &Path, endpoint: &Endpoint) {
     let request: Value =
         serde_json::from_str(&fs::read_to_string(case.join("request.json")).expect("a request")).expect("JSON");
     let setup =
         fs::read_to_string(case.join("says.txt")).map_or_else(|_| Setup::default(), |text| Setup::saying(&text));
     let more = |models: &mut Pool| models.insert(vec!["vectors".to_owned()], counting(None));
     let server = Server::start(Setup { more, ..setup });
-    let whole = post_to(server.address, path, request.to_string().as_bytes());
+    let whole = post_to(server.address, endpoint.path, request.to_string().as_bytes());
     compare(&case.join("whole.txt"), &written(&whole));
-    if path.ends_with("/embeddings") {
-        return;
-    }
+    let Some(stream) = endpoint.stream else { return };
     let mut streaming = request;
-    streaming["stream"] = json!(true);
-    let streamed = post_to(server.address, path, streaming.to_string().as_bytes());
+    streaming[stream] = json!(true);
+    let streamed = post_to(server.address, endpoint.path, streaming.to_string().as_bytes());
     compare(&case.join("stream.txt"), &written(&streamed));
 }
 
