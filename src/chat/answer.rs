@@ -11,8 +11,9 @@ use std::{
 use tokio::sync::mpsc::UnboundedReceiver;
 
 use super::{
-    Decoder, Event, Field, Finished, Logprob, Phase, Piece, Reason, Splitter, Tokenizer, ToolEvent, logprobs,
-    output::{loops::Loops, stop::StopStrings},
+    Decoder, Event, Field, Finished, Logprob, ParallelCalls, Phase, Piece, Reason, Splitter, Tokenizer, ToolEvent,
+    logprobs,
+    output::{loops::Loops, repeats::Repeats, stop::StopStrings},
 };
 use crate::engine::{Drawn, Finish, Step};
 
@@ -108,7 +109,9 @@ pub(super) struct Reader {
     /// `None` where the answer may repeat itself.
     pub loops: Option<Loops>,
     /// Whether more than one call is wanted.
-    pub parallel_calls: bool,
+    pub parallel_calls: ParallelCalls,
+    /// The calls so far.
+    pub repeats: Repeats,
 }
 
 impl Answer {
@@ -185,6 +188,7 @@ impl Answer {
         let rest = self.reader.finish(false);
         if !self.forward(rest) {
             self.flush();
+            self.release();
             self.finish(Reason::Loop(phase));
         }
     }
@@ -198,6 +202,7 @@ impl Answer {
             return;
         }
         self.flush();
+        self.release();
         self.finish(match finish {
             // A call that the model itself did not bring to its end is as incomplete as one that was cut.
             Finish::Stop if phase == Phase::ToolCall => Reason::Length(phase),
@@ -214,6 +219,7 @@ impl Answer {
         for event in events {
             match event {
                 Event::Text(text) => {
+                    self.release();
                     let watched = self.reader.stop.push(&text);
                     self.push_text(watched.text);
                     if let Some(string) = watched.stopped {
@@ -221,10 +227,12 @@ impl Answer {
                         return true;
                     }
                 }
-                Event::ToolCall(ToolEvent::Ended { .. }) if !self.reader.parallel_calls => {
-                    self.emit(event);
-                    self.finish(Reason::ToolCalls);
-                    return true;
+                Event::ToolCall(event) => {
+                    self.flush();
+                    if self.call(event) {
+                        self.finish(Reason::ToolCalls);
+                        return true;
+                    }
                 }
                 event => {
                     self.flush();
@@ -233,6 +241,24 @@ impl Answer {
             }
         }
         false
+    }
+
+    /// Passes on more of a call, as the request wants calls; true where no more of them are wanted.
+    fn call(&mut self, event: ToolEvent) -> bool {
+        let has_ended = matches!(event, ToolEvent::Ended { .. });
+        if self.reader.parallel_calls != ParallelCalls::Distinct {
+            self.emit(Event::ToolCall(event));
+            return has_ended && self.reader.parallel_calls == ParallelCalls::Forbidden;
+        }
+        let Ok(certain) = self.reader.repeats.push(event) else { return true };
+        certain.into_iter().for_each(|event| self.emit(Event::ToolCall(event)));
+        false
+    }
+
+    /// Emits what was held of a call that goes on no more.
+    fn release(&mut self) {
+        let held = self.reader.repeats.finish();
+        held.into_iter().for_each(|event| self.emit(Event::ToolCall(event)));
     }
 
     /// Emits text that waited for the rest of a stop string that will not come.

@@ -10,7 +10,7 @@ use crate::chat::{
 use crate::engine::TokenId;
 
 /// An answer whose steps the test plays.
-fn answer_to(stop: &[&str], tools: &[Tool], parallel_calls: bool) -> (UnboundedSender<Step>, Answers) {
+fn answer_to(stop: &[&str], tools: &[Tool], parallel_calls: ParallelCalls) -> (UnboundedSender<Step>, Answers) {
     let (sender, steps) = unbounded_channel();
     let stop: Vec<String> = stop.iter().map(|stop| (*stop).to_owned()).collect();
     let dialect = Dialect::named("hermes").unwrap();
@@ -22,12 +22,13 @@ fn answer_to(stop: &[&str], tools: &[Tool], parallel_calls: bool) -> (UnboundedS
         stop: StopStrings::new(&stop),
         loops: Some(Loops::new()),
         parallel_calls,
+        repeats: Repeats::default(),
     };
     (sender, Answers::new(vec![Answer::new(steps, reader, 5)]))
 }
 
 fn events(stop: &[&str]) -> (UnboundedSender<Step>, Answers) {
-    answer_to(stop, &[], true)
+    answer_to(stop, &[], ParallelCalls::Allowed)
 }
 
 /// The next event of the only answer.
@@ -142,7 +143,7 @@ fn text_comes_as_soon_as_it_is_certain() {
 /// What an answer of these bytes says: thoughts, text, calls (name, arguments, whether it ended) and the end.
 fn said(
     stop: &[&str],
-    parallel: bool,
+    parallel: ParallelCalls,
     bytes: &[u8],
     finish: Finish,
 ) -> (String, String, Vec<(String, String, bool)>, Finished) {
@@ -169,23 +170,47 @@ const CALL: &str = "<tool_call>{\"name\": \"f\", \"arguments\": {\"x\": \"stop h
 #[test]
 fn calls_end_an_answer_with_their_reason() {
     let call = ("f".to_owned(), "{\"x\":\"stop here\"}".to_owned(), true);
-    let (_, text, calls, finished) = said(&[], true, format!("Hi. {CALL}").as_bytes(), Finish::Stop);
+    let (_, text, calls, finished) = said(&[], ParallelCalls::Allowed, format!("Hi. {CALL}").as_bytes(), Finish::Stop);
     assert_eq!((text.as_str(), calls, finished.reason), ("Hi.", vec![call.clone()], Reason::ToolCalls));
     // One call is all there is where only one is wanted.
     let twice = format!("{CALL}\n{CALL}");
-    let (_, _, calls, finished) = said(&[], false, twice.as_bytes(), Finish::Stop);
+    let (_, _, calls, finished) = said(&[], ParallelCalls::Forbidden, twice.as_bytes(), Finish::Stop);
     assert_eq!((calls.len(), finished.reason), (1, Reason::ToolCalls));
-    assert_eq!(said(&[], true, twice.as_bytes(), Finish::Stop).2.len(), 2);
+    assert_eq!(said(&[], ParallelCalls::Allowed, twice.as_bytes(), Finish::Stop).2.len(), 2);
     // Cut in the middle of the value.
-    let (_, text, calls, finished) = said(&[], true, &CALL.as_bytes()[..50], Finish::Length);
+    let (_, text, calls, finished) = said(&[], ParallelCalls::Allowed, &CALL.as_bytes()[..50], Finish::Length);
     assert_eq!((text.as_str(), &calls[0].1[..8], calls[0].2), ("", "{\"x\":\"st", false));
     assert_eq!(finished.reason, Reason::Length(Phase::ToolCall));
+}
+
+/// Where a request does not say whether calls may be several, no call is made twice, however the tokens fall and the
+/// answer ends; others come after each other, and what was begun of one is passed on.
+#[test]
+fn no_call_is_made_twice() {
+    let call = |x: &str| format!("<tool_call>{{\"name\": \"f\", \"arguments\": {{\"x\": \"{x}\"}}}}</tool_call>");
+    let cut = |text: String, length: usize| text[..text.len() - length].to_owned();
+    for (answer, finish, expected, reason) in [
+        (call("a").repeat(8), Finish::Stop, vec!["a"], Reason::ToolCalls),
+        (format!("{}\n{} and again", call("a"), call("a")), Finish::Length, vec!["a"], Reason::ToolCalls),
+        (
+            format!("{}{}{}{}", call("a"), call("ab"), call("a"), call("c")),
+            Finish::Stop,
+            vec!["a", "ab"],
+            Reason::ToolCalls,
+        ),
+        (format!("{}{}", call("ab"), call("a")), Finish::Stop, vec!["ab", "a"], Reason::ToolCalls),
+        (cut(call("ab").repeat(2), 16), Finish::Length, vec!["ab", "a"], Reason::Length(Phase::ToolCall)),
+    ] {
+        let (_, text, calls, finished) = said(&[], ParallelCalls::Distinct, answer.as_bytes(), finish);
+        let values: Vec<&str> = calls.iter().map(|call| call.1.split('"').nth(3).unwrap()).collect();
+        assert_eq!((values, finished.reason, text.as_str()), (expected, reason, ""), "{answer}");
+    }
 }
 
 #[test]
 fn stop_strings_see_the_answer_only() {
     let bytes = format!("<think>stop? no</think>{CALL}Now stop.");
-    let (reasoning, text, calls, finished) = said(&["stop"], true, bytes.as_bytes(), Finish::Stop);
+    let (reasoning, text, calls, finished) = said(&["stop"], ParallelCalls::Allowed, bytes.as_bytes(), Finish::Stop);
     assert_eq!((reasoning.as_str(), text.as_str(), calls.len()), ("stop? no", "Now ", 1));
     assert_eq!(finished.reason, Reason::StopString("stop".into()));
     // All tokens between the marks, and the mark itself, are thoughts.
@@ -194,26 +219,32 @@ fn stop_strings_see_the_answer_only() {
 
 #[test]
 fn a_cut_says_where() {
-    assert_eq!(said(&[], true, b"<think>hm", Finish::Length).3.reason, Reason::Length(Phase::Reasoning));
-    assert_eq!(said(&[], true, b"<think>hm</think>so", Finish::Length).3.reason, Reason::Length(Phase::Text));
+    assert_eq!(
+        said(&[], ParallelCalls::Allowed, b"<think>hm", Finish::Length).3.reason,
+        Reason::Length(Phase::Reasoning)
+    );
+    assert_eq!(
+        said(&[], ParallelCalls::Allowed, b"<think>hm</think>so", Finish::Length).3.reason,
+        Reason::Length(Phase::Text)
+    );
 }
 
 #[test]
 fn a_loop_is_stopped_and_marked() {
-    let (_, text, _, finished) = said(&[], true, &b"ha ".repeat(1000), Finish::Stop);
+    let (_, text, _, finished) = said(&[], ParallelCalls::Allowed, &b"ha ".repeat(1000), Finish::Stop);
     assert_eq!((text.len(), finished.reason), (403, Reason::Loop(Phase::Text)));
     let calls = "<tool_call>{\"name\": \"f\"}</tool_call>".repeat(100);
-    let (_, text, calls, finished) = said(&[], true, calls.as_bytes(), Finish::Stop);
+    let (_, text, calls, finished) = said(&[], ParallelCalls::Allowed, calls.as_bytes(), Finish::Stop);
     assert_eq!((text.as_str(), calls.iter().all(|call| call.2), finished.reason), ("", true, Reason::ToolCalls));
     let thought = [b"<think>".to_vec(), b"ha ".repeat(1000)].concat();
-    assert_eq!(said(&[], true, &thought, Finish::Stop).3.reason, Reason::Loop(Phase::Reasoning));
+    assert_eq!(said(&[], ParallelCalls::Allowed, &thought, Finish::Stop).3.reason, Reason::Loop(Phase::Reasoning));
 }
 
 /// Two answers in one thread, piece by piece: what one has read says nothing about the other.
 #[test]
 fn answers_share_no_state() {
-    let (first, mut one) = answer_to(&[], &[], true);
-    let (second, mut two) = answer_to(&[], &[], true);
+    let (first, mut one) = answer_to(&[], &[], ParallelCalls::Allowed);
+    let (second, mut two) = answer_to(&[], &[], ParallelCalls::Allowed);
     for (a, b) in "<think>one</think>1".bytes().zip("plain two <think> x".bytes()) {
         send(&first, &[a]);
         send(&second, &[b]);
@@ -259,7 +290,7 @@ fn tokens_told_together() {
 #[test]
 fn undeclared_tools_are_told() {
     let tool = Tool::new("f", serde_json::json!({}));
-    let (sender, answers) = answer_to(&[], &[tool], true);
+    let (sender, answers) = answer_to(&[], &[tool], ParallelCalls::Allowed);
     let text = "<tool_call>{\"name\": \"g\", \"arguments\": {}}</tool_call>";
     sender.send(Step::Started { cached: 2 }).unwrap();
     send(&sender, text.as_bytes());

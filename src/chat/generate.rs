@@ -5,12 +5,12 @@ use std::sync::Arc;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 use super::{
-    Answers, Beginning, Decoder, Dialect, EmbeddingModel, Error, Field, Message, ParallelCalls, Phase, Prompt, Request,
-    Role, Sampling, SpecialTokens, Splitter, Template, Thinking, Tokenizer,
+    Answers, Beginning, Decoder, Dialect, EmbeddingModel, Error, Field, Message, Phase, Prompt, Request, Role,
+    Sampling, SpecialTokens, Splitter, Template, Thinking, Tokenizer,
     answer::{Answer, Reader},
     constraint::{Constraint, ConstraintBuilder},
     logprobs,
-    output::{loops::Loops, stop::StopStrings},
+    output::{loops::Loops, repeats::Repeats, stop::StopStrings},
     prompt::PromptBuilder,
     sampling,
 };
@@ -143,7 +143,9 @@ impl Model {
             let (job, steps) = self.job(request, &prompt, sampling, &constraint)?;
             let permit = permits.pop().expect("a request that outgrows its permit is a bug");
             permit.submit(job)?;
-            Ok(Answer::new(steps, self.reader(request, prompt.starts, index), prompt.tokens.len()))
+            let decoder = if prompt.goes_on || constraint.is_exact() { Decoder::of_all() } else { Decoder::default() };
+            let reader = Reader { decoder, ..self.reader(request, prompt.starts, index) };
+            Ok(Answer::new(steps, reader, prompt.tokens.len()))
         });
         // Where one cannot be made the others are dropped, and that cancels them.
         let answers = answers.collect::<Result<Vec<Answer>, Error>>()?;
@@ -214,7 +216,8 @@ impl Model {
             stop: StopStrings::new(&request.stop),
             // Whoever asks for more than the model has to say gets it.
             loops: (!request.ignore_eos).then(Loops::new),
-            parallel_calls: request.parallel_calls == ParallelCalls::Allowed,
+            parallel_calls: request.parallel(),
+            repeats: Repeats::default(),
         }
     }
 

@@ -4,8 +4,8 @@ use std::{num::NonZeroUsize, time::Duration};
 
 use super::*;
 use crate::chat::{
-    Event, Finished, Format, Logprob, Message, Reason, Role, Thinking, Tool, ToolChoice, ToolEvent,
-    prompt::tokenizer::tests::{byte_level, load},
+    Event, Finished, Format, Logprob, Message, ParallelCalls, Reason, Role, Thinking, Tool, ToolChoice, ToolEvent,
+    prompt::tokenizer::tests::{byte_level, load, sentence_piece},
 };
 use crate::engine::{
     Advice, Device, Limits,
@@ -143,6 +143,32 @@ fn an_answer_is_what_its_format_says() {
     assert_eq!(says(Format::Choice(vec!["no".into(), "yes".into()])), ("no".into(), Reason::Stop));
     let schema = serde_json::json!({"type": "object", "properties": {"x": {"enum": ["b", 7]}}, "required": ["x"], "additionalProperties": false});
     assert_eq!(says(Format::JsonSchema(schema)), ("{\t\"x\"\t:\t\"b\"}".into(), Reason::Stop));
+}
+
+/// SentencePiece puts a space before a text. It is none of an answer's own, but that of a message that goes on is, and
+/// so is that of an answer which is held to begin with one.
+#[test]
+fn a_first_space_is_part_of_a_text_that_goes_on_or_is_held_to() {
+    let model = |answer: &[u32]| {
+        let script = Script { answer: answer.to_vec(), vocabulary: 268, context: 64, ..Script::default() };
+        let template = "{% for message in messages %}{{ message.content }}{% endfor %}".to_owned();
+        let template = Template::new(template, None, None).unwrap();
+        let parts = ModelParts::new(load(sentence_piece()), Some(template), vec![1]);
+        Model::new(parts, loaded(Limits::default(), script)).unwrap()
+    };
+    let says_hit = model(&[264, 262, 1]);
+    let mut request = ask("hi");
+    assert_eq!(answer(&says_hit, &request).1, "hit");
+    request.messages.push(Message::new(Role::Assistant, "it"));
+    request.continue_final = true;
+    assert_eq!(answer(&says_hit, &request).1, " hit");
+    let draws = model(&[]);
+    for text in [" hi", "  h", "hit", " "] {
+        let format = Format::Choice(vec![text.to_owned()]);
+        assert_eq!(answer(&draws, &Request { format, ..ask("hi") }).1, text);
+    }
+    let schema = serde_json::json!({"const": " hi"});
+    assert_eq!(answer(&draws, &Request { format: Format::JsonSchema(schema), ..ask("hi") }).1, "\" hi\"");
 }
 
 #[test]
@@ -320,6 +346,25 @@ fn every_dialect_makes_the_call_it_must() {
             let parallel_calls = if parallel { ParallelCalls::Allowed } else { ParallelCalls::Forbidden };
             let request = Request { parallel_calls, thinking, ..must_call(content) };
             check_called(dialect, answers(&model, &request).remove(0), parallel);
+        }
+    }
+}
+
+/// A tool that is asked for by its name is called once, and no call that must be made is made twice, where the request
+/// does not say that it wants several.
+#[test]
+fn a_named_tool_is_called_once_and_no_call_twice() {
+    for &dialect in crate::chat::DIALECTS.iter() {
+        let model = hashing_with(dialect, "{{ messages[0].content }}");
+        for content in ["a", "b", "c"] {
+            let thinking = Thinking { enabled: Some(false), ..Thinking::default() };
+            let request = Request { parallel_calls: ParallelCalls::default(), thinking, ..must_call(content) };
+            let named = Request { tool_use: ToolChoice::Named("now".to_owned()), ..request.clone() };
+            let (text, calls, reason) = answers(&model, &named).remove(0);
+            assert_eq!((text.as_str(), calls.len(), reason), ("", 1, Reason::ToolCalls), "{}: {calls:?}", dialect.name);
+            let (_, calls, reason) = answers(&model, &request).remove(0);
+            let different: std::collections::BTreeSet<_> = calls.iter().collect();
+            assert_eq!((different.len(), reason), (calls.len(), Reason::ToolCalls), "{}: {calls:?}", dialect.name);
         }
     }
 }

@@ -52,7 +52,7 @@ impl Request {
             stop: Vec::new(),
             tools: Vec::new(),
             tool_use: ToolChoice::Auto,
-            parallel_calls: ParallelCalls::Allowed,
+            parallel_calls: ParallelCalls::default(),
             format: Format::Text,
             thinking: Thinking::default(),
             continue_final: false,
@@ -67,6 +67,14 @@ impl Request {
         match self.tool_use {
             ToolChoice::None => &[],
             _ => &self.tools,
+        }
+    }
+
+    /// Whether an answer may call more than once, by all that the request says.
+    pub fn parallel(&self) -> ParallelCalls {
+        match (self.parallel_calls, &self.tool_use) {
+            (ParallelCalls::Distinct, ToolChoice::Named(_)) => ParallelCalls::Forbidden,
+            (asked, _) => asked,
         }
     }
 }
@@ -114,9 +122,13 @@ impl Tool {
 }
 
 /// Whether an answer may call more than once.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum ParallelCalls {
+    /// As often as the model likes.
     Allowed,
+    /// The request does not say: as often as the model has another call to make, and once where a tool is named.
+    #[default]
+    Distinct,
     Forbidden,
 }
 

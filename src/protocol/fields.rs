@@ -7,6 +7,7 @@ use std::{cell::RefCell, rc::Rc};
 use serde_json::{Map, Value};
 
 use super::{Kind, Refusal};
+use crate::schema;
 
 /// Characters of a wrong value that an error shows.
 const SHOWN: usize = 60;
@@ -81,6 +82,13 @@ impl Notes {
     /// The fields that were asked for, each once.
     pub fn known(&self) -> Vec<Known> {
         self.0.borrow().known.clone().unwrap_or_default()
+    }
+
+    /// Notes what of a schema restricts nothing, though it reads as if it did.
+    pub fn unread(&self, path: &str, schema: &Value) {
+        schema::unread(schema)
+            .into_iter()
+            .for_each(|unread| self.ignore(format!("{path}#{}", unread.pointer), unread.why));
     }
 
     fn ignore(&self, path: String, why: &'static str) {

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use super::{
     cursor::Cursor,
-    format::number_format,
+    format::is_refused,
     keyword::{self, keyword},
     types::named_types,
 };
@@ -116,8 +116,8 @@ fn check_values(root: &Value, fields: &Map<String, Value>) -> Result<(), String>
         return Err(message.into());
     }
     match fields.get("format").and_then(Value::as_str) {
-        Some(format) if !named_types(fields).contains(&"string") && number_format(format).is_none() => {
-            Err(format!("\"format\" {format:?} is not known for this type; leave it out"))
+        Some(format) if is_refused(format) && named_types(fields).contains(&"string") => {
+            Err(format!("\"format\" {format:?} cannot be enforced while the answer is written; use \"pattern\""))
         }
         _ => Ok(()),
     }

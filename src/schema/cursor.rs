@@ -97,10 +97,11 @@ impl<'a> Cursor<'a> {
         fields.into_iter().flat_map(children).map(|(step, node)| self.child(step, node)).collect()
     }
 
-    /// The schema of each property that is described here.
+    /// The schema of each property that is described here and may be there.
     pub fn properties(&self) -> impl Iterator<Item = (&'a str, Cursor<'a>)> + use<'a, '_> {
         let properties = self.get("properties").and_then(Value::as_object);
-        properties.into_iter().flatten().map(|(name, node)| {
+        let may_be = |property: &(&'a String, &'a Value)| *property.1 != false;
+        properties.into_iter().flatten().filter(may_be).map(|(name, node)| {
             let schema = self.child(format_args!("/properties/{}", escaped(name)), node);
             (name.as_str(), schema)
         })
@@ -117,9 +118,11 @@ impl<'a> Cursor<'a> {
         Some(list.map(|(index, node)| self.child(format_args!("/{keyword}/{index}"), node)).collect())
     }
 
-    /// The schemas of which a value must satisfy one: `anyOf` or `oneOf`.
+    /// The schemas of which a value must satisfy one, `anyOf` or `oneOf`, without those that nothing satisfies.
     pub fn choices(&self) -> Option<Vec<Cursor<'a>>> {
-        self.list("anyOf").or_else(|| self.list("oneOf"))
+        let mut choices = self.list("anyOf").or_else(|| self.list("oneOf"))?;
+        choices.retain(|choice| *choice.node != false);
+        Some(choices)
     }
 
     /// The values that a value must be one of: `const` or `enum`.
@@ -147,6 +150,7 @@ impl<'a> Cursor<'a> {
             _ => {}
         }
         if types != Types::NONE {
+            types.null |= place.get("nullable").is_some_and(|nullable| *nullable == true);
             return types;
         }
         if let Some(value) = place.get("const") {

@@ -25,12 +25,53 @@ const TIME: &str =
 
 /// RFC 3339's formats as a pattern. llguidance's own leave open days that no year has, and leap seconds, which only a
 /// few moments had.
-pub fn calendar_pattern(format: &str) -> Option<String> {
+fn calendar_pattern(format: &str) -> Option<String> {
     match format {
         "date" => Some(format!("^{DAY}$")),
         "time" => Some(format!("^{TIME}$")),
         "date-time" => Some(format!("^{DAY}[tT]{TIME}$")),
         _ => None,
+    }
+}
+
+/// What strings of these formats are is known to llguidance.
+const ENFORCED: [&str; 7] = ["duration", "email", "hostname", "ipv4", "ipv6", "uuid", "uri"];
+
+/// Formats that JSON Schema defines and that cannot be enforced while an answer is written.
+const REFUSED: [&str; 6] = ["idn-email", "idn-hostname", "iri", "iri-reference", "uri-template", "regex"];
+
+/// Whether a format says something of values of these types. One that nobody defines is an annotation (2020-12,
+/// validation, 7.2.1), and so is one of other types.
+pub fn restricts(format: &str, types: &[&str]) -> bool {
+    if !types.contains(&"string") {
+        return number_format(format).is_some();
+    }
+    ENFORCED.contains(&format) || is_refused(format) || json_pattern(format).is_some()
+}
+
+/// Whether a format is defined, and cannot be enforced.
+pub fn is_refused(format: &str) -> bool {
+    REFUSED.contains(&format)
+}
+
+/// Formats that are patterns here: those that llguidance does not know, and those that it is wider about.
+pub fn json_pattern(format: &str) -> Option<String> {
+    const POINTER: &str = "(?:/(?:[^~/]|~[01])*)*";
+    const SCHEME: &str = "[A-Za-z][A-Za-z0-9+.-]*:";
+    const CHAR: &str = "(?:[A-Za-z0-9._~!$&'()*+,;=:@-]|%[0-9A-Fa-f]{2})";
+    const NO_COLON: &str = "(?:[A-Za-z0-9._~!$&'()*+,;=@-]|%[0-9A-Fa-f]{2})";
+    const HOST: &str = "[A-Za-z0-9._~-]*(?::[0-9]*)?";
+    match format {
+        "json-pointer" => Some(format!("^{POINTER}$")),
+        "relative-json-pointer" => Some(format!("^(?:0|[1-9][0-9]*)(?:#|{POINTER})$")),
+        // RFC 3986, 4.1, without users in hosts and addresses in brackets.
+        "uri-reference" => {
+            let any = format!("//{HOST}(?:/{CHAR}*)*|/(?:{CHAR}+(?:/{CHAR}*)*)?");
+            let rest = format!("(?:/{CHAR}*)*");
+            let after = format!(r"(?:\?(?:{CHAR}|[/?])*)?(?:#(?:{CHAR}|[/?])*)?");
+            Some(format!("^(?:(?:{SCHEME})?(?:{any})|{SCHEME}{CHAR}+{rest}|{SCHEME}|{NO_COLON}+{rest})?{after}$"))
+        }
+        other => calendar_pattern(other),
     }
 }
 
@@ -45,6 +86,6 @@ pub fn text_pattern(format: &str) -> Option<String> {
         "ipv4" => Some(format!(r"^{BYTE}(?:\.{BYTE}){{3}}$")),
         "hostname" => Some(format!(r"^{LABEL}(?:\.{LABEL}){{0,3}}$")),
         "email" => Some(format!(r"^{ATOM}(?:\.{ATOM})*@{LABEL}(?:\.{LABEL})+$")),
-        other => calendar_pattern(other),
+        other => json_pattern(other),
     }
 }

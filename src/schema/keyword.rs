@@ -109,7 +109,7 @@ pub const KEYWORDS: &[Keyword] = &[
     refused("unevaluatedProperties", "use additionalProperties"),
     refused("$dynamicRef", "use $ref"),
     refused("$recursiveRef", "use $ref"),
-    refused("nullable", "use a list of types, such as [\"string\", \"null\"]"),
+    refused("nullable", "set it to true or false"),
     refused("divisibleBy", "use multipleOf"),
     refused("disallow", "say what is allowed instead"),
     refused("extends", "use allOf"),
@@ -174,12 +174,12 @@ fn restricts_nothing(keyword: &str, value: &Value, beside: &Map<String, Value>) 
     let has = |keyword: &str| beside.contains_key(keyword);
     let is_anything = || *value == true || value.as_object().is_some_and(Map::is_empty);
     match keyword {
-        "uniqueItems" | "nullable" => *value == false,
+        "uniqueItems" => *value == false,
         "if" => !has("then") && !has("else"),
         "then" | "else" => !has("if"),
         "minContains" | "maxContains" => !has("contains"),
         "dependencies" | "dependentRequired" | "dependentSchemas" => value.as_object().is_some_and(Map::is_empty),
-        "propertyNames" | "unevaluatedItems" | "unevaluatedProperties" => is_anything(),
+        "unevaluatedItems" | "unevaluatedProperties" => is_anything(),
         _ => false,
     }
 }

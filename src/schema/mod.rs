@@ -11,7 +11,9 @@ mod keyword;
 mod notation;
 mod prepare;
 mod shape;
+mod simplify;
 mod types;
+mod unread;
 
 pub use check::{Problem, check, is_schema};
 pub use cursor::{Cursor, children};
@@ -20,4 +22,6 @@ pub use keyword::{KEYWORDS, Keyword, Scope, Subschemas, Use, keyword};
 pub use notation::{foreign_reference, restricts_others, undescribed, unsupported};
 pub use prepare::prepare;
 pub use shape::Shape;
+pub use simplify::simplified;
 pub use types::Types;
+pub use unread::{Unread, unread};

@@ -7,8 +7,9 @@ use serde_json::{Map, Value, json};
 use super::{
     check::{Problem, check},
     cursor::for_each_child,
-    format::{calendar_pattern, number_format},
+    format::{json_pattern, number_format},
     keyword::{Use, keyword},
+    simplify::simplified,
     types::named_types,
 };
 
@@ -21,12 +22,13 @@ const WHITESPACE: &str = r"[ \t]|\r?\n[ \t]{0,64}";
 /// # Errors
 /// What cannot be enforced, and where it stands.
 pub fn prepare(schema: &Value) -> Result<Value, Problem> {
-    let mut schema = match schema {
+    let mut schema = match simplified(schema) {
         Value::Bool(true) => json!({}),
-        other => other.clone(),
+        other => other,
     };
     if !schema.is_object() {
-        let message = "a schema is an object; of false, nothing would be an instance".to_owned();
+        let message =
+            "a schema is an object; of false, nothing would be an instance, and of {\"not\": {}} neither".to_owned();
         return Err(Problem { path: "#".into(), message });
     }
     check(&schema)?;
@@ -50,7 +52,7 @@ fn rewrite(schema: &mut Value) {
         fields.remove("format");
         and(fields, restriction);
     }
-    if let Some(pattern) = fields.get("format").and_then(Value::as_str).and_then(calendar_pattern) {
+    if let Some(pattern) = fields.get("format").and_then(Value::as_str).and_then(json_pattern) {
         fields.remove("format");
         restrict(fields, "pattern", json!(pattern));
     }

@@ -88,11 +88,14 @@ impl Types {
     }
 }
 
+/// All types' names.
+pub const NAMES: [&str; 7] = ["null", "boolean", "integer", "number", "string", "array", "object"];
+
 /// The types that a schema names in `type`; all of them where it names none.
 pub fn named_types(fields: &Map<String, Value>) -> Vec<&str> {
     match fields.get("type") {
         Some(Value::String(name)) => vec![name],
         Some(Value::Array(names)) => names.iter().filter_map(Value::as_str).collect(),
-        _ => vec!["null", "boolean", "integer", "number", "string", "array", "object"],
+        _ => NAMES.to_vec(),
     }
 }

@@ -17,6 +17,15 @@ use crate::{
 pub(in crate::chat) struct Constraint {
     beginning: Beginning,
     grammar: Option<Grammar>,
+    /// Whether the grammar is one of the answer's text.
+    of_text: bool,
+}
+
+impl Constraint {
+    /// Whether all of the answer is a text that the grammar describes, from the first byte on.
+    pub(in crate::chat) fn is_exact(&self) -> bool {
+        self.of_text && self.beginning.opening.is_empty() && self.beginning.thought.is_none()
+    }
 }
 
 /// Makes the constraints of one model's answers.
@@ -55,12 +64,12 @@ impl ConstraintBuilder {
         let ConstraintBuilder { dialect, template_thinks, .. } = *self;
         let asked = Asked { dialect, template_thinks, request, thinking, prompt, covers };
         let beginning = thought::beginning(&asked)?;
-        Ok(Constraint { beginning, grammar })
+        Ok(Constraint { beginning, grammar, of_text: matches!(covers, Covers::Format | Covers::CallsOrFormat) })
     }
 
     /// The guide of one answer; `None` where the answer is free.
     pub(in crate::chat) fn guide(&self, constraint: &Constraint) -> Result<Option<Box<dyn Guide>>, Error> {
-        let Constraint { beginning, grammar } = constraint;
+        let Constraint { beginning, grammar, .. } = constraint;
         if beginning.opening.is_empty() && beginning.thought.is_none() && grammar.is_none() {
             return Ok(None);
         }

@@ -2,13 +2,16 @@
 
 use std::fmt::Write;
 
-use serde_json::{Map, json};
+use serde_json::{Map, Value, json};
 
 use super::grammar::{Grammars, Key};
-use crate::chat::{
-    Dialect, Error, Field, ParallelCalls, Request, Tool, ToolChoice,
-    dialect::ToolFormat,
-    output::{grammar::Rules, tools},
+use crate::{
+    chat::{
+        Dialect, Error, Field, ParallelCalls, Request, Tool, ToolChoice,
+        dialect::ToolFormat,
+        output::{grammar::Rules, tools},
+    },
+    schema,
 };
 
 /// The most calls of one answer that must call. A weak model would go on calling.
@@ -43,7 +46,7 @@ impl<'a> Calls<'a> {
             let message = format!("the model's dialect ({}) has no way to call tools", dialect.name);
             return Err(wrong(message));
         };
-        Ok(Calls { dialect, grammars, tools, parallel: request.parallel_calls == ParallelCalls::Allowed, format })
+        Ok(Calls { dialect, grammars, tools, parallel: request.parallel() != ParallelCalls::Forbidden, format })
     }
 
     /// What a grammar of this kind of these calls is remembered by.
@@ -125,7 +128,7 @@ impl<'a> Calls<'a> {
 
 /// The tool whose schema says that arguments are an object, and that there are none where it says nothing.
 fn with_object(tool: &Tool) -> Result<Tool, Error> {
-    let mut tool = tool.clone();
+    let mut tool = Tool { parameters: schema::simplified(&tool.parameters), ..tool.clone() };
     let is_empty = tool.parameters.as_object().is_none_or(Map::is_empty);
     if is_empty {
         tool.parameters = json!({"type": "object", "properties": {}, "additionalProperties": false});
@@ -133,6 +136,9 @@ fn with_object(tool: &Tool) -> Result<Tool, Error> {
     match tool.parameters.get("type") {
         None => tool.parameters["type"] = json!("object"),
         Some(own) if own == "object" => {}
+        Some(Value::Array(types)) if types.iter().any(|own| own == "object") => {
+            tool.parameters["type"] = json!("object");
+        }
         Some(_) => {
             let error = wrong("arguments are an object; set \"type\" to \"object\"".to_owned());
             return Err(of_tool(error, &tool));

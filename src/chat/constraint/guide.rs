@@ -118,7 +118,7 @@ impl AnswerGuide {
             return Ok(());
         }
         let text = String::from_utf8_lossy(rest.trim_ascii());
-        let tokens = self.tokenizer.encode(&text, false).map_err(|error| error.to_string())?;
+        let tokens = self.tokenizer.encode_within(&text).map_err(|error| error.to_string())?;
         matcher.consume_tokens(&tokens).map_err(|_| {
             format!(
                 "the model ended its thought within a token that goes on with {text:?}, where no answer may begin so"
@@ -173,9 +173,9 @@ impl Thought {
             again: guide.again,
             tail: Vec::new(),
             left: guide.budget,
-            closing: tokenizer.encode(&guide.closing, false)?,
-            last: tokenizer.encode(&guide.last, false)?,
-            after: tokenizer.encode(after, false)?,
+            closing: tokenizer.encode_within(&guide.closing)?,
+            last: tokenizer.encode_within(&guide.last)?,
+            after: tokenizer.encode_within(after)?,
             unended,
         })
     }

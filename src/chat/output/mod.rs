@@ -8,6 +8,7 @@ pub(in crate::chat) mod json;
 pub(in crate::chat) mod loops;
 mod nesting;
 mod reading;
+pub(in crate::chat) mod repeats;
 pub(in crate::chat) mod splitter;
 pub(in crate::chat) mod stop;
 pub(in crate::chat) mod tools;

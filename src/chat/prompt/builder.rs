@@ -16,6 +16,8 @@ pub struct Prompt {
     pub ends_thought: bool,
     /// Whether the prompt's end has begun the answer's text, where that is a message of its own.
     pub begins_text: bool,
+    /// Whether the answer goes on with a text that the prompt has begun, a message's or a thought's.
+    pub goes_on: bool,
     /// What of the request the chat template leaves out.
     pub unrendered: Vec<Field>,
 }
@@ -61,6 +63,7 @@ impl PromptBuilder {
             starts,
             ends_thought: self.dialect.ends_thought(&rendered.text),
             begins_text: request.continue_final || self.dialect.turns.is_some_and(|turns| ends_with_text(turns.text)),
+            goes_on: request.continue_final && request.messages.last().is_some_and(|last| !last.text().is_empty()),
             unrendered: unsupported::unrendered(request, &rendered.text),
         })
     }

@@ -84,6 +84,26 @@ impl Tokenizer {
         }
     }
 
+    /// The ids of a text that goes on with another: without the space that the tokenizer puts before a text of its own,
+    /// as far as the vocabulary has a token without it.
+    pub fn encode_within(&self, text: &str) -> Result<Vec<u32>, Error> {
+        let mut ids = self.encode(text, false)?;
+        let is_added = |ids: &[u32]| {
+            let bytes = ids.iter().flat_map(|&id| self.bytes_of(id));
+            bytes.take(2).eq(b" ".iter().chain(&text.as_bytes()[..1]))
+        };
+        if !self.strips_first_space || text.is_empty() || !is_added(&ids) {
+            return Ok(ids);
+        }
+        let Some(rest) = self.bytes_of(ids[0]).strip_prefix(b" ") else { return Ok(ids) };
+        if rest.is_empty() {
+            ids.remove(0);
+        } else if let Some(id) = (0..self.vocab_size() as u32).find(|&id| self.bytes_of(id) == rest) {
+            ids[0] = id;
+        }
+        Ok(ids)
+    }
+
     /// The ids of a prompt. What is marked as plain text is encoded as that, though it reads like control tokens.
     pub fn encode_rendered(&self, rendered: &Rendered) -> Result<Vec<u32>, Error> {
         let Rendered { text, plain } = rendered;
@@ -168,6 +188,11 @@ pub struct Decoder {
 }
 
 impl Decoder {
+    /// Of tokens that go on with a text, or that are held to be a text exactly: their first space is the text's.
+    pub fn of_all() -> Decoder {
+        Decoder { started: true, ..Decoder::default() }
+    }
+
     /// The text that this token completes; often empty. All tokens must come from one tokenizer.
     pub fn push(&mut self, tokenizer: &Tokenizer, token: u32) -> String {
         let mut bytes = tokenizer.bytes.of_token(token);

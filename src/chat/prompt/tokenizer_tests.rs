@@ -45,7 +45,7 @@ pub(crate) fn byte_level(pre: &str) -> Vocabulary {
 }
 
 /// Ids 0 to 2 are <s>, </s> and <unk>, 3 + n is the byte n, then pieces.
-fn sentence_piece() -> Vocabulary {
+pub(crate) fn sentence_piece() -> Vocabulary {
     let mut tokens: Vec<(String, TokenType)> =
         [("<s>", TokenType::Control), ("</s>", TokenType::Control), ("<unk>", TokenType::Unknown)]
             .map(|(token, kind)| (token.to_owned(), kind))
@@ -103,6 +103,23 @@ fn sentence_piece_encodes() {
     assert_eq!(pieces(&unprefixed, "hi hi", false), ["hi", "▁hi"]);
     assert_eq!(unprefixed.decode(&unprefixed.encode(" hi", false).unwrap()), " hi");
     assert_eq!(tokenizer.decode(&tokenizer.encode(" hi é\n日本", false).unwrap()), " hi é\n日本");
+}
+
+/// What goes on with a text has no space that the tokenizer puts before one.
+#[test]
+fn sentence_piece_encodes_within_a_text() {
+    let tokenizer = load(sentence_piece());
+    for (text, expected) in [
+        ("hi hit", vec!["hi", "▁hi", "t"]),
+        (" hi", vec!["▁hi"]),
+        ("é\n", vec!["é", "<0x0A>"]),
+        ("</s>hi", vec!["</s>", "▁hi"]),
+        ("", vec![]),
+    ] {
+        let ids = tokenizer.encode_within(text).unwrap();
+        let names: Vec<String> = ids.iter().map(|&id| tokenizer.name(id).unwrap()).collect();
+        assert_eq!(names, expected, "{text:?}");
+    }
 }
 
 #[test]

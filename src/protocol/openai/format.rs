@@ -36,6 +36,9 @@ pub(super) fn from_wire(fields: &mut Fields) -> Result<Format, Refusal> {
     ] {
         add(name, fields.take(name).map(|value| read(name, value)).transpose()?)?;
     }
+    if let Some((name, Format::JsonSchema(schema))) = &found {
+        fields.notes().unread(name, schema);
+    }
     Ok(found.map_or(Format::Text, |(_, format)| format))
 }
 

@@ -299,7 +299,7 @@ fn bookkeeping_and_nulls_change_nothing() {
     let plain = with(json!({})).expect("a request");
     let harmless = json!({
         "user": "u", "metadata": {"a": "b"}, "store": false, "service_tier": "auto", "safety_identifier": "s",
-        "prompt_cache_key": "k", "parallel_tool_calls": true, "tool_choice": "auto", "tools": [],
+        "prompt_cache_key": "k", "tool_choice": "auto", "tools": [],
         "response_format": {"type": "text"}, "logprobs": false, "modalities": ["text"], "n": 1,
     });
     assert_eq!(with(harmless).expect("harmless"), plain);

@@ -38,6 +38,15 @@ fn tools() {
     ], "parallel_tool_calls": false, "tool_choice": "required"}));
     let chat = request.expect("tools").task;
     assert_eq!((chat.tool_use, chat.parallel_calls), (ToolChoice::Required, ParallelCalls::Forbidden));
+    let parallel = |fields: Value| with(fields).expect("tools").task.parallel();
+    let named = json!({"type": "function", "function": {"name": "f"}});
+    let open = json!({"tools": [tool("f")]});
+    let forced = json!({"tools": [tool("f")], "tool_choice": named});
+    let asked = json!({"tools": [tool("f")], "tool_choice": named, "parallel_tool_calls": true});
+    assert_eq!(
+        [open, forced, asked].map(parallel),
+        [ParallelCalls::Distinct, ParallelCalls::Forbidden, ParallelCalls::Allowed,]
+    );
     let (f, g) = (&chat.tools[0], &chat.tools[1]);
     let fields = [ToolField::Description, ToolField::Name, ToolField::Parameters, ToolField::Strict];
     assert_eq!((f.name.as_str(), &f.parameters, f.strict), ("f", &json!({"type": "object"}), true));
@@ -287,4 +296,23 @@ fn a_cut_is_told() {
     assert_eq!(whole(Reason::Loop(Phase::Text), &[]), (json!("length"), json!({"type": "loop", "in": "text"})));
     assert_eq!(whole(Reason::StopString("x".into()), &[]), (json!("stop"), json!({"type": "stop", "stop": "x"})));
     assert_eq!(whole(Reason::Stop, &[]), (json!("stop"), Value::Null));
+}
+
+/// Misspelled keywords and formats that nobody defines are told of by their places.
+#[test]
+fn what_a_schema_says_in_vain_is_told() {
+    let schema = json!({"properties": {"a": {"type": "string", "maxlength": 3, "format": "password"}}});
+    let body = json!({
+        "model": "m", "messages": [{"role": "user", "content": "hi"}],
+        "tools": [{"type": "function", "function": {"name": "f", "parameters": schema}}],
+        "response_format": {"type": "json_schema", "json_schema": {"name": "x", "schema": schema}},
+    });
+    let notes = Notes::new(false);
+    ChatCompletions::from_wire(body.to_string().as_bytes(), "own", &notes).expect("a request");
+    let ignored: Vec<String> = notes.ignored().into_iter().map(|ignored| ignored.path).collect();
+    let place = |path: &str, keyword: &str| format!("{path}#/properties/a/{keyword}");
+    let (tool, format) = ("tools[0].function.parameters", "response_format");
+    for (path, keyword) in [(tool, "maxlength"), (tool, "format"), (format, "maxlength"), (format, "format")] {
+        assert!(ignored.contains(&place(path, keyword)), "{keyword} of {path}: {ignored:?}");
+    }
 }

@@ -22,7 +22,8 @@ pub(super) fn from_wire(fields: &mut Fields) -> Result<(Vec<Tool>, ToolChoice, P
     let (tools, choice) = choose(choice, tools, fields.notes())?;
     let parallel = match fields.bool("parallel_tool_calls")? {
         Some(false) => ParallelCalls::Forbidden,
-        Some(true) | None => ParallelCalls::Allowed,
+        Some(true) => ParallelCalls::Allowed,
+        None => ParallelCalls::Distinct,
     };
     Ok((tools, choice, parallel))
 }
@@ -75,6 +76,9 @@ fn one(path: &str, value: Value, notes: &Notes) -> Result<Tool, Refusal> {
     let strict = function.bool("strict")?.unwrap_or(false);
     let is_schema = |value: &Value| value.is_object().then(|| value.clone());
     let parameters = function.read("parameters", "an object, which is a JSON Schema", is_schema)?;
+    if let Some(schema) = &parameters {
+        notes.unread(&function.path("parameters"), schema);
+    }
     function.finish()?;
     Ok(Tool { name, description, parameters: parameters.unwrap_or_else(|| json!({})), strict, given })
 }

@@ -51,7 +51,7 @@ fn rows() -> Vec<(Value, u16, &'static str, &'static str)> {
         (json!({"tool_choice": "required"}), 400, "tool_choice", "send tools as well"),
         (json!({"response_format": {"type": "yaml"}}), 400, "response_format.type", "json_schema"),
         (json!({"response_format": {"type": "regex", "regex": "("}}), 400, "response_format", "cannot be used"),
-        (json!({"guided_json": {"type": "object", "not": {}}}), 400, "response_format", "\"not\""),
+        (json!({"guided_json": {"type": "object", "not": {"required": ["a"]}}}), 400, "response_format", "\"not\""),
         (json!({"top_logprobs": 1}), 400, "top_logprobs", "\"logprobs\": true"),
         (json!({"modalities": ["audio"]}), 400, "modalities", "text only"),
         (json!({"reasoning_effort": "high"}), 400, "reasoning_effort", "does not think"),

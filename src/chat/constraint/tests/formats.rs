@@ -56,6 +56,36 @@ fn schemas() {
     check(Format::JsonSchema(sized), &["[2147483647,-2147483648]"], &["[2147483648]", "[1.5]"]);
 }
 
+/// Keywords that say nothing, or say what has another spelling, are judged by their values.
+#[test]
+fn keywords_are_judged_by_what_they_say() {
+    let property = |schema: Value| {
+        Format::JsonSchema(json!({"properties": {"a": schema}, "required": ["a"], "additionalProperties": false}))
+    };
+    let record =
+        json!({"type": "object", "propertyNames": {"type": "string"}, "additionalProperties": {"type": "integer"}});
+    check(property(record), &[r#"{"a":{"x":1,"y":2}}"#], &[r#"{"a":{"x":"1"}}"#]);
+    let names =
+        json!({"type": "object", "propertyNames": {"enum": ["x", "y"]}, "additionalProperties": {"type": "integer"}});
+    check(property(names), &[r#"{"a":{}}"#, r#"{"a":{"y":1,"x":2}}"#], &[r#"{"a":{"z":1}}"#, r#"{"a":{"x":null}}"#]);
+    let optional = json!({"anyOf": [{"not": {}}, {"type": "string"}]});
+    check(property(optional), &[r#"{"a":""}"#], &[r#"{"a":1}"#, "{}"]);
+    check(property(json!({"not": {"type": "null"}})), &[r#"{"a":1}"#, r#"{"a":[null]}"#], &[r#"{"a":null}"#]);
+    for format in ["password", "binary", "path", "url", "int64"] {
+        check(property(json!({"type": "string", "format": format})), &[r#"{"a":"x y"}"#], &[r#"{"a":1}"#]);
+    }
+    check(property(json!({"type": "integer", "format": "date"})), &[r#"{"a":7}"#], &[r#"{"a":"7"}"#]);
+    check(property(json!({"type": "string", "nullable": true})), &[r#"{"a":"x"}"#, r#"{"a":null}"#], &[r#"{"a":1}"#]);
+    let pointer = property(json!({"type": "string", "format": "json-pointer"}));
+    check(pointer, &[r#"{"a":""}"#, r#"{"a":"/x~1y/0"}"#], &[r#"{"a":"x"}"#, r#"{"a":"/~2"}"#]);
+    let reference = property(json!({"type": "string", "format": "uri-reference"}));
+    check(
+        reference,
+        &[r#"{"a":""}"#, r#"{"a":"../b?c#d"}"#, r#"{"a":"//h:1/p"}"#, r#"{"a":"urn:x:y"}"#, r##"{"a":"#f"}"##],
+        &[r#"{"a":"a b"}"#, r#"{"a":"1a:b"}"#, r#"{"a":"%zz"}"#, r#"{"a":"\\\\x"}"#],
+    );
+}
+
 #[test]
 fn days_are_those_of_the_calendar() {
     let format = |name: &str| Format::JsonSchema(json!({"type": "string", "format": name}));
