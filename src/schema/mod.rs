@@ -8,6 +8,7 @@ mod check;
 mod cursor;
 mod format;
 mod keyword;
+mod names;
 mod notation;
 mod prepare;
 mod shape;

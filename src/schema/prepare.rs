@@ -9,6 +9,7 @@ use super::{
     cursor::for_each_child,
     format::{json_pattern, number_format},
     keyword::{Use, keyword},
+    names::by_value,
     simplify::simplified,
     types::named_types,
 };
@@ -16,6 +17,9 @@ use super::{
 /// What may stand between two tokens of JSON: a space, or a line's end and its indentation. JSON allows any amount,
 /// which a weak model may go on with for ever; this much is how JSON is printed.
 const WHITESPACE: &str = r"[ \t]|\r?\n[ \t]{0,64}";
+
+/// Characters behind a backslash where names are told apart by their spelling: each has one, and none by its number.
+const ESCAPES: &str = "nrbtf\\\"";
 
 /// An equivalent schema as llguidance is to have it: without what restricts nothing, and with mettle's options.
 ///
@@ -33,7 +37,11 @@ pub fn prepare(schema: &Value) -> Result<Value, Problem> {
     }
     check(&schema)?;
     rewrite(&mut schema);
-    schema["x-guidance"] = json!({"whitespace_pattern": WHITESPACE});
+    let mut options = json!({"whitespace_pattern": WHITESPACE});
+    if !by_value(&mut schema) {
+        options["json_allowed_escapes"] = json!(ESCAPES);
+    }
+    schema["x-guidance"] = options;
     Ok(schema)
 }
 

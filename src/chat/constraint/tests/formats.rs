@@ -86,6 +86,22 @@ fn keywords_are_judged_by_what_they_say() {
     );
 }
 
+/// A declared name is declared however it is spelled, and so is one that a pattern matches.
+#[test]
+fn names_are_told_apart_by_their_value() {
+    let declared = json!({"properties": {"a": {"const": "foo"}, "é\n": {"const": 1}, "b": true}, "required": ["b"]});
+    let bad =
+        [r#"{"b":1,"\u0061":"BAD"}"#, r#"{"b":1,"\u00e9\n":2}"#, "{\"b\":1,\"é\\u000a\":2}", r#"{"b":1,"a":"foo"}"#];
+    let good = [r#"{"a":"foo","b":1,"aa":2}"#, r#"{"b":1,"":2,"\n":3,"é":4,"\"":5}"#, r#"{"b":"\u001b"}"#];
+    check(Format::JsonSchema(declared.clone()), &good, &bad);
+    let nested = json!({"type": "object", "properties": {"x": {"type": "array", "items": declared}}});
+    check(Format::JsonSchema(nested), &[r#"{"x":[{"b":1,"c":2}],"y":0}"#], &[r#"{"x":[{"b":1,"\u0061":"BAD"}]}"#]);
+    let merged = json!({"allOf": [declared, {"properties": {"c": {"type": "null"}}}]});
+    check(Format::JsonSchema(merged), &[r#"{"b":1,"c":null,"d":"\n"}"#], &bad);
+    let pattern = json!({"patternProperties": {"^x": {"type": "null"}}, "additionalProperties": {"type": "integer"}});
+    check(Format::JsonSchema(pattern), &[r#"{"x":null,"y":1}"#], &[r#"{"\u0078":1}"#, r#"{"x":1}"#]);
+}
+
 #[test]
 fn days_are_those_of_the_calendar() {
     let format = |name: &str| Format::JsonSchema(json!({"type": "string", "format": name}));
