@@ -1,18 +1,24 @@
 //! A model's chat template: Jinja, with what Hugging Face's `apply_chat_template` adds to it.
 
+mod braces;
 mod continued;
 mod controls;
+mod counters;
 mod definition;
 mod environment;
 mod fallback;
 mod format_strings;
 mod functions;
 mod methods;
+mod operators;
+mod percent;
 mod plain;
 mod probe;
 mod source;
 mod syntax;
+mod text_filters;
 mod thinking;
+mod time;
 mod variables;
 
 use minijinja::{Environment, ErrorKind, Value};

@@ -7,7 +7,7 @@ mod repr;
 use minijinja::{Error, ErrorKind, State};
 
 pub(super) use json::{Dumps, dumps};
-pub(super) use repr::{is_space, repr, text_of};
+pub(super) use repr::{is_space, repr, repr_of, text_of};
 
 /// As deep as a value may be nested to be written; JSON's readers stop at 128 levels.
 const DEPTH: usize = 150;
@@ -24,7 +24,7 @@ fn charge(state: &State, depth: usize) -> Result<(), Error> {
 
 /// A float as Python writes it: the shortest digits that read back the same, with an exponent below 1e-4 and from
 /// 1e16 on.
-fn float_repr(float: f64) -> String {
+pub(super) fn float_repr(float: f64) -> String {
     if !float.is_finite() {
         return format!("{float}").to_lowercase();
     }

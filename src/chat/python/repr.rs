@@ -25,6 +25,13 @@ pub(in crate::chat) fn text_of<'a>(state: &State, value: &'a Value) -> Result<Co
     Ok(Cow::Owned(out))
 }
 
+/// `repr(value)`.
+pub(in crate::chat) fn repr_of(state: &State, value: &Value) -> Result<String, Error> {
+    let mut out = String::new();
+    Writer { state, escape: python_escape, out: &mut out }.value(value, 0)?;
+    Ok(out)
+}
+
 /// `repr(value)` for a call, which is read again: as Python's, but control characters are spelled as JSON has them, too
 /// (`\u001b`, not `\x1b`), because in double quotes nobody could tell whose string it is.
 pub(in crate::chat) fn repr(value: &serde_json::Value) -> String {

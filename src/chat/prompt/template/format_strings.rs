@@ -9,20 +9,6 @@ const MOST: u64 = 9999;
 /// A key's text, and what says how the value is written.
 type Field<'a> = (&'a str, &'a str);
 
-/// Checks and pays for a format string with percent signs: `'%5.2f'`, `'%(key)s'`.
-pub(super) fn check_percents(state: &State, format: &str) -> Result<(), Error> {
-    let format = format.replace("%%", "");
-    let field = |part| match str::strip_prefix(part, '(') {
-        Some(named) => named.split_once(')'),
-        None => Some(("", part)),
-    };
-    let is_spec = |char: char| "+-# .0123456789".contains(char);
-    format.split('%').skip(1).try_for_each(|part| {
-        let (key, spec) = field(part).ok_or_else(|| wrong("a key has no end".to_owned()))?;
-        check(state, (key, spec.split(|char| !is_spec(char)).next().unwrap_or_default()))
-    })
-}
-
 /// Checks and pays for a format string with braces: `'{:>5}'`, `'{0[key]}'`.
 pub(super) fn check_braces(state: &State, format: &str) -> Result<(), Error> {
     let format = format.replace("{{", "");

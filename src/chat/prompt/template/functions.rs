@@ -1,13 +1,11 @@
 //! The functions, filters and tests that chat templates have from transformers and jinja2, where minijinja has none or
 //! others.
 
-use std::fmt::Write;
-
 use chrono::NaiveDateTime;
-use minijinja::value::{Kwargs, Rest, ValueKind};
+use minijinja::value::{Kwargs, Rest, Tuple, ValueKind};
 use minijinja::{Environment, Error, ErrorKind, State, Value};
 
-use super::format_strings::check_percents;
+use super::{counters, percent, text_filters, time};
 use crate::chat::python::Dumps;
 use crate::chat::python::{is_space, text_of};
 
@@ -21,11 +19,11 @@ pub(super) struct Raised(pub String);
 
 pub(super) fn add_to(environment: &mut Environment<'static>, clock: Clock) {
     environment.add_function("raise_exception", raise_exception);
-    environment.add_function("strftime_now", move |format: &str| strftime_now(clock(), format));
+    environment.add_function("strftime_now", move |format: &str| time::strftime(clock(), format));
     environment.add_filter("tojson", tojson);
-    environment.add_filter("string", |state: &State, value: &Value| {
-        text_of(state, value).map(|text| Value::from(text.as_ref()))
-    });
+    environment.add_function("cycler", counters::cycler);
+    environment.add_function("joiner", counters::joiner);
+    environment.add_filter(TEXT, string);
     environment.add_filter("trim", trim);
     environment.add_filter("indent", indent);
     environment.add_filter("join", join);
@@ -33,6 +31,7 @@ pub(super) fn add_to(environment: &mut Environment<'static>, clock: Clock) {
         .add_filter("list", |state: &State, value: &Value| minijinja::filters::list(state, iterated(value)?.clone()));
     environment.add_filter("escape", escape);
     environment.add_filter("e", escape);
+    environment.add_filter("forceescape", escape);
     environment.add_filter("default", default);
     environment.add_filter("d", default);
     environment.add_filter("int", int);
@@ -41,20 +40,23 @@ pub(super) fn add_to(environment: &mut Environment<'static>, clock: Clock) {
     environment.add_filter("map", |state: &mut State, value: Value, arguments: Rest<_>| {
         minijinja::filters::map(state, value, arguments).map(generator)
     });
-    environment.add_filter("format", |state: &mut State, format: &Value, arguments: Rest<_>| {
-        check_percents(state, format.as_str().unwrap_or_default())?;
-        minijinja::filters::format(state, format, arguments)
-    });
+    environment.add_filter("format", format);
+    environment.add_filter(PERCENT, percent::operator);
     environment.add_filter(ITERATED, |value: &Value| iterated(value).cloned());
     environment.add_test("iterable", |value: &Value| !value.is_none() && value.try_iter().is_ok());
     environment.add_test("sequence", is_sequence);
     environment.add_test("callable", is_callable);
+    text_filters::add_to(environment);
 }
 
 /// The filter that for-loops get by [`syntax`](super::syntax).
 pub(super) const ITERATED: &str = "iterated";
 
-fn wrong(message: impl Into<String>) -> Error {
+/// The filters that operators become by [`operators`](super::operators).
+pub(super) const PERCENT: &str = "percent";
+pub(super) const TEXT: &str = "string";
+
+pub(super) fn wrong(message: impl Into<String>) -> Error {
     Error::new(ErrorKind::InvalidOperation, message.into())
 }
 
@@ -63,13 +65,22 @@ fn raise_exception(state: &State, message: &Value) -> Result<Value, Error> {
     Err(wrong(message.clone()).with_source(Raised(message)))
 }
 
-/// A time in a format of C's `strftime`.
-fn strftime_now(now: NaiveDateTime, format: &str) -> Result<String, Error> {
-    let mut text = String::new();
-    match write!(text, "{}", now.format(format)) {
-        Ok(()) => Ok(text),
-        Err(_) => Err(wrong(format!("{format:?} is no time format"))),
+fn string(state: &State, value: Value) -> Result<Value, Error> {
+    match value.as_str() {
+        Some(_) => Ok(value),
+        None => text_of(state, &value).map(|text| Value::from(text.as_ref())),
     }
+}
+
+/// As the operator `%`, with the values as arguments.
+fn format(state: &State, format: &Value, values: Rest<Value>, names: Kwargs) -> Result<String, Error> {
+    let format = text_of(state, format)?;
+    let named: Vec<(String, Value)> =
+        names.args().map(|name| Ok((name.to_owned(), names.get(name)?))).collect::<Result<_, Error>>()?;
+    if named.is_empty() {
+        return percent::formatted(state, &format, &Value::from(Tuple::from(values.0)));
+    }
+    percent::formatted(state, &format, &Value::from_pairs(named))
 }
 
 /// `json.dumps` with the defaults of Hugging Face's filter: non-ASCII text stays as it is.

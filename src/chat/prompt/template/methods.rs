@@ -3,7 +3,7 @@
 use minijinja::value::{Kwargs, Rest, Tuple, ValueKind, from_args};
 use minijinja::{Error, ErrorKind, State, Value};
 
-use super::format_strings::check_braces;
+use super::braces;
 use crate::chat::python::is_space;
 
 /// Calls a method that minijinja's values do not have.
@@ -37,7 +37,7 @@ fn of_list(list: &Value, method: &str, arguments: &[Value]) -> Result<Option<Val
 }
 
 /// `None` where minijinja-contrib's method of that name is Python's.
-fn of_string(state: &State, text: &str, method: &str, arguments: &[Value]) -> Result<Option<Value>, Error> {
+fn of_string(state: &mut State, text: &str, method: &str, arguments: &[Value]) -> Result<Option<Value>, Error> {
     let result = match method {
         "strip" | "lstrip" | "rstrip" => strip(text, method, arguments)?.into(),
         "split" | "rsplit" => split(text, method == "rsplit", arguments)?,
@@ -65,7 +65,7 @@ fn of_string(state: &State, text: &str, method: &str, arguments: &[Value]) -> Re
         "casefold" => from_args::<()>(arguments).map(|()| text.to_lowercase().replace('ß', "ss"))?.into(),
         "isspace" => (!text.is_empty() && text.chars().all(is_space)).into(),
         "isdecimal" => (!text.is_empty() && text.chars().all(|char| char.is_ascii_digit())).into(),
-        "format" => return check_braces(state, text).map(|()| None),
+        "format" => braces::formatted(state, text, arguments)?.into(),
         "join" => {
             let (items,): (&Value,) = from_args(arguments)?;
             if items.try_iter()?.any(|item| item.as_str().is_none()) {
@@ -212,7 +212,7 @@ fn search(text: &str, method: &str, arguments: &[Value]) -> Result<Option<Value>
     }
 }
 
-fn pad(state: &State, text: &str, method: &str, arguments: &[Value]) -> Result<String, Error> {
+pub(super) fn pad(state: &State, text: &str, method: &str, arguments: &[Value]) -> Result<String, Error> {
     let (width, char): (usize, Option<char>) = from_args(arguments)?;
     let char = char.unwrap_or(' ');
     let missing = width.saturating_sub(text.chars().count());

@@ -1,15 +1,17 @@
-//! The three things of a template's text that are written anew before minijinja reads it.
+//! The things of a template's text that are written anew before minijinja reads it.
 
 use super::functions::ITERATED;
+use super::operators;
 
 /// `{% generation %}…{% endgeneration %}` marks the assistant's part for training and renders as its content, with a
 /// scope of its own: what `{% with %}` does. And a loop over none, an error in Python, is an empty one in minijinja:
 /// each loop is given a filter that fails there. And a list of a namespace that grows or shrinks by its methods, which
-/// transformers refuses and Kimi K2's template does, becomes another list.
+/// transformers refuses and Kimi K2's template does, becomes another list. What operators do otherwise, [`operators`] has.
 pub(super) fn rewritten(source: &str) -> String {
     let mut out = String::with_capacity(source.len() + source.len() / 16);
     let mut rest = source;
-    while let Some(start) = rest.find("{%").into_iter().chain(rest.find("{#")).min() {
+    let marks = ["{%", "{#", "{{"];
+    while let Some(start) = marks.iter().filter_map(|mark| rest.find(mark)).min() {
         let (before, after) = rest.split_at(start);
         out.push_str(before);
         if after.starts_with("{#") {
@@ -18,13 +20,41 @@ pub(super) fn rewritten(source: &str) -> String {
             rest = &after[end..];
             continue;
         }
-        let end =
-            outside_strings(after).find(|(at, ..)| after[*at..].starts_with("%}")).map_or(after.len(), |(at, ..)| at);
-        push_tag(&after[..end], &mut out);
+        if let Some(end) = end_of_raw(after) {
+            out.push_str(&after[..end]);
+            rest = &after[end..];
+            continue;
+        }
+        let tag = after.starts_with("{%");
+        // A dict's own braces may stand in front of an expression's.
+        let close = if tag { "%}" } else { "}}" };
+        let ends = |(at, _, depth): &(usize, char, i32)| after[*at..].starts_with(close) && (tag || *depth == 1);
+        let end = outside_strings(after).find(ends).map_or(after.len(), |(at, ..)| at);
+        if tag {
+            push_tag(&after[..end], &mut out);
+        } else {
+            out.push_str(&operators::rewritten_tag(&after[..end]));
+        }
         rest = &after[end..];
     }
     out.push_str(rest);
     out
+}
+
+/// Where `{% raw %}…{% endraw %}` ends, if the text begins with one.
+fn end_of_raw(text: &str) -> Option<usize> {
+    let word = |tag: &str| {
+        tag.trim_start_matches(['-', '+'])
+            .trim_start()
+            .split(|char: char| !char.is_alphabetic())
+            .next()
+            .map(str::to_owned)
+    };
+    if word(text.strip_prefix("{%")?)? != "raw" {
+        return None;
+    }
+    let end = text.match_indices("{%").find(|(at, _)| word(&text[at + 2..]).as_deref() == Some("endraw"));
+    Some(end.and_then(|(at, _)| text[at..].find("%}").map(|close| at + close + 2)).unwrap_or(text.len()))
 }
 
 /// Writes a tag, from its `{%` to before its `%}`.
@@ -39,15 +69,16 @@ fn push_tag(tag: &str, out: &mut String) {
                 let start = tag.len() - inner.len() + iterable.start;
                 let end = tag.len() - inner.len() + iterable.end;
                 let (head, iterable, tail) = (&tag[..start], &tag[start..end], &tag[end..]);
-                out.extend([head, " (", iterable, ")|", ITERATED, " ", tail]);
+                let (iterable, tail) = (operators::rewritten(iterable), operators::rewritten_tag(tail));
+                out.extend([head, " (", &iterable, ")|", ITERATED, " ", &tail]);
             }
             None => out.push_str(tag),
         },
         "set" => match changed_list(tag) {
             Some(changed) => out.push_str(&changed),
-            None => out.push_str(tag),
+            None => out.push_str(&operators::rewritten_tag(tag)),
         },
-        _ => out.push_str(tag),
+        _ => out.push_str(&operators::rewritten_tag(tag)),
     }
 }
 
@@ -102,8 +133,8 @@ fn outside_strings(code: &str) -> impl Iterator<Item = (usize, char, i32)> {
             None => {
                 match char {
                     '\'' | '"' => quote = Some(char),
-                    '(' | '[' => depth += 1,
-                    ')' | ']' => depth -= 1,
+                    '(' | '[' | '{' => depth += 1,
+                    ')' | ']' | '}' => depth -= 1,
                     _ => {}
                 }
                 return (quote.is_none()).then_some((at, char, depth));
