@@ -31,7 +31,7 @@ pub enum Command {
 pub struct Run {
     /// An alias, `org/repo`, `pypi:package==version`, a model folder or a .gguf file [default: the starter model]
     pub model: Option<String>,
-    /// The prompt; `-` reads it from standard input
+    /// The prompt; `-` reads it from standard input. What is piped in beside a prompt stands before it
     pub prompt: Option<String>,
     /// A system message before the conversation
     #[arg(long, value_name = "TEXT")]
@@ -101,6 +101,9 @@ pub struct Serve {
     /// Refuse requests with fields that no endpoint knows, instead of ignoring these and saying so
     #[arg(long)]
     pub strict: bool,
+    /// Pages of this origin, such as https://chat.example, may call the server, as localhost's may; `*` is every page
+    #[arg(long, value_name = "ORIGIN")]
+    pub cors_origin: Vec<String>,
     /// For requests that do not set it themselves
     #[command(flatten)]
     pub thinking: ThinkingArgs,
@@ -301,10 +304,7 @@ fn temperature(text: &str) -> Result<f32, String> {
 }
 
 fn share(text: &str) -> Result<f32, String> {
-    match between(text, 0.0, 1.0, "a number above 0, up to 1")? {
-        0.0 => Err("expected a number above 0, up to 1".into()),
-        share => Ok(share),
-    }
+    between(text, 0.0, 1.0, "a number between 0 and 1")
 }
 
 fn between(text: &str, low: f32, high: f32, expected: &str) -> Result<f32, String> {

@@ -67,12 +67,12 @@ pub fn bench(arguments: args::Bench) -> Result<(), Failure> {
             }
             peer => measure(&arguments, peer).await?,
         };
-        match (arguments.json, arguments.csv) {
-            (true, _) => println!("{:#}", document::json(&report)),
-            (_, true) => print!("{}", csv::csv(&report)),
-            _ => println!("{}", table::table(&report)),
-        }
-        Ok(())
+        let text = match (arguments.json, arguments.csv) {
+            (true, _) => format!("{:#}\n", document::json(&report)),
+            (_, true) => csv::csv(&report),
+            _ => format!("{}\n", table::table(&report)),
+        };
+        Ok(crate::terminal::print(&text)?)
     })
 }
 
@@ -131,7 +131,7 @@ fn answering(opened: &Opened, engine: &Handle<Job>, only: bool) -> Result<Option
         Ok(model) => Ok(Some(model)),
         Err(failure) if only => Err(failure),
         Err(failure) => {
-            eprintln!("not measured over HTTP: {failure}");
+            say!("not measured over HTTP: {failure}");
             Ok(None)
         }
     }

@@ -10,14 +10,29 @@ use mettle::{
 /// A command that failed.
 #[derive(Debug)]
 pub struct Failure {
-    message: String,
+    /// None where nothing is left to say.
+    message: Option<String>,
     hint: Option<String>,
+    code: u8,
+}
+
+/// What a command ends with, beside 0, 1 for a failure, and 2 for a mistake in the arguments.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ending {
+    /// The answer is cut off at the limit of tokens.
+    Cut = 3,
+    /// The answer was stopped because it repeated itself.
+    Looped = 4,
+    /// Ctrl-C, as a shell has it.
+    Interrupted = 130,
+    /// Whoever read the output went away, as a shell has it: SIGPIPE.
+    Closed = 141,
 }
 
 impl Failure {
     /// A failure without a hint.
     pub fn new(message: impl Into<String>) -> Failure {
-        Failure { message: message.into(), hint: None }
+        Failure { message: Some(message.into()), hint: None, code: 1 }
     }
 
     /// Adds what to do about it.
@@ -28,13 +43,13 @@ impl Failure {
 
 impl std::fmt::Display for Failure {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.message)
+        f.write_str(self.message.as_deref().unwrap_or_default())
     }
 }
 
 impl From<hub::Error> for Failure {
     fn from(error: hub::Error) -> Failure {
-        Failure { message: error.to_string(), hint: error.hint() }
+        Failure { hint: error.hint(), ..Failure::new(error.to_string()) }
     }
 }
 
@@ -47,7 +62,23 @@ macro_rules! plain {
         })*
     };
 }
-plain!(checkpoint::Error, mlx::Error, chat::LoadError, server::Error, std::io::Error);
+plain!(checkpoint::Error, mlx::Error, chat::LoadError, server::Error);
+
+impl From<Ending> for Failure {
+    fn from(ending: Ending) -> Failure {
+        Failure { message: None, hint: None, code: ending as u8 }
+    }
+}
+
+impl From<std::io::Error> for Failure {
+    fn from(error: std::io::Error) -> Failure {
+        match error.kind() {
+            // Who reads has enough.
+            std::io::ErrorKind::BrokenPipe => Ending::Closed.into(),
+            _ => Failure::new(error.to_string()),
+        }
+    }
+}
 
 impl From<chat::Error> for Failure {
     fn from(error: chat::Error) -> Failure {
@@ -83,12 +114,16 @@ fn flag(field: Field) -> Option<&'static str> {
     }
 }
 
-/// Prints a failure to stderr. The code is 0 or 1.
+/// Prints a failure to stderr, if there is anything to say.
 pub fn exit_code(outcome: Result<(), Failure>) -> ExitCode {
     let Err(failure) = outcome else { return ExitCode::SUCCESS };
-    eprintln!("error: {}", failure.message);
-    if let Some(hint) = failure.hint {
-        eprintln!("hint: {hint}");
+    if let Some(message) = failure.message {
+        // In a line, as the last one is what scripts show.
+        let lines: Vec<&str> = message.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+        say!("error: {}", lines.join(" "));
     }
-    ExitCode::FAILURE
+    if let Some(hint) = failure.hint {
+        say!("hint: {hint}");
+    }
+    ExitCode::from(failure.code)
 }

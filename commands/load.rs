@@ -23,8 +23,8 @@ pub fn block_on<T>(future: impl Future<Output = Result<T, Failure>>) -> Result<T
 
 /// Downloads a model, with a display of how far it is.
 pub async fn pull(arguments: Pull) -> Result<(), Failure> {
-    crate::pull::pull(&hub(&arguments.sources)?, &arguments.model, arguments.update).await?;
-    Ok(())
+    let place = crate::pull::pull(&hub(&arguments.sources)?, &arguments.model, arguments.update).await?;
+    Ok(crate::terminal::print(&place)?)
 }
 
 /// Resolves, downloads if need be, and loads. Without a name, the starter model, and a word on what else would fit.
@@ -34,7 +34,7 @@ pub async fn load(name: Option<&str>, how: How<'_>, limits: Limits) -> Result<ch
     let started = Instant::now();
     let (engine, _) = opened.start(&Device::start(), device, limits)?;
     let model = opened.model(engine, format, thinking)?;
-    eprintln!("{} loaded in {:.1} s", opened.name(), started.elapsed().as_secs_f64());
+    say!("{} loaded in {:.1} s", opened.name(), started.elapsed().as_secs_f64());
     Ok(model)
 }
 
@@ -47,7 +47,7 @@ pub async fn load_all(names: &[String], how: How<'_>, limits: Limits) -> Result<
         let opened = open(name, how.sources).await?;
         let started = Instant::now();
         let model = opened.load(&thread, how, limits)?;
-        eprintln!("{} ({}) loaded in {:.1} s", opened.name(), model.kind(), started.elapsed().as_secs_f64());
+        say!("{} ({}) loaded in {:.1} s", opened.name(), model.kind(), started.elapsed().as_secs_f64());
         pool.insert(opened.names(), model);
     }
     Ok(pool)
@@ -67,7 +67,7 @@ pub struct How<'a> {
 pub async fn open(name: Option<&str>, sources: &Sources) -> Result<Opened, Failure> {
     let hub = hub(sources)?;
     if name.is_none() {
-        eprintln!("{}", suggestion(&hub));
+        say!("{}", suggestion(&hub));
     }
     let source = hub.resolve(name.unwrap_or(hub::STARTER))?;
     let path = crate::pull::fetch(&hub, &source).await?;
@@ -155,7 +155,7 @@ impl Opened {
     pub fn model(&self, engine: Handle<Job>, format: &FormatArgs, thinking: &Thinking) -> Result<chat::Model, Failure> {
         let names = chat::Names { tools: format.tool_format.as_deref(), reasoning: format.reasoning_format.as_deref() };
         let (mut parts, warnings) = chat::ModelParts::open(&self.checkpoint, names)?;
-        warnings.iter().for_each(|warning| eprintln!("warning: {warning}"));
+        warnings.iter().for_each(|warning| say!("warning: {warning}"));
         // What vocabulary and tokenizer were made of.
         mlx::release_freed();
         if let Some(alias) = self.source.alias {

@@ -3,6 +3,9 @@
 // Nothing but the commands prints.
 #![allow(clippy::print_stderr, clippy::print_stdout)]
 
+#[macro_use]
+mod terminal;
+
 mod args;
 mod bench;
 mod error;

@@ -1,9 +1,14 @@
-//! An answer in the terminal: reasoning dim, each tool call on a line. Where the output is no terminal, reasoning is left
-//! out, so that a pipe gets the answer.
+//! An answer in the terminal: reasoning dim, each tool call on a line, and no control characters of the model's. Where
+//! the output is no terminal, reasoning is left out and all else stays as it is, so that a pipe gets the answer.
 
-use std::io::{IsTerminal, Write, stdout};
+use std::{
+    borrow::Cow,
+    io::{IsTerminal, stdout},
+};
 
 use mettle::chat::{Event, ToolEvent};
+
+use crate::terminal;
 
 const DIM: &str = "\x1b[2m";
 const PLAIN: &str = "\x1b[0m";
@@ -11,6 +16,7 @@ const PLAIN: &str = "\x1b[0m";
 /// The page, and what its last event was.
 pub struct Page {
     terminal: bool,
+    colours: bool,
     last: Last,
 }
 
@@ -25,37 +31,41 @@ enum Last {
 impl Page {
     /// An empty page on standard output.
     pub fn new() -> Page {
-        Page { terminal: stdout().is_terminal(), last: Last::Nothing }
+        Page { terminal: stdout().is_terminal(), colours: terminal::has_colours(), last: Last::Nothing }
     }
 
     /// Shows what this event adds.
     pub fn show(&mut self, event: &Event) -> std::io::Result<()> {
-        match event {
+        let text = match event {
             Event::Reasoning(text) if self.terminal => {
                 let start = self.separator(Last::Reasoning);
-                print!("{start}{DIM}{text}{PLAIN}");
+                let text = self.shown(text);
+                if self.colours { format!("{start}{DIM}{text}{PLAIN}") } else { format!("{start}{text}") }
             }
             Event::Text(text) => {
                 let start = self.separator(Last::Text);
-                print!("{start}{text}");
+                format!("{start}{}", self.shown(text))
             }
             Event::ToolCall(ToolEvent::Begun { name, .. }) => {
                 // Every call begins a line.
                 let start = if self.last == Last::Nothing { "" } else { "\n" };
                 self.last = Last::Call;
-                print!("{start}{name}(");
+                format!("{start}{}(", self.shown(name))
             }
-            Event::ToolCall(ToolEvent::Arguments { fragment, .. }) => print!("{fragment}"),
-            Event::ToolCall(ToolEvent::Ended { .. }) => print!(")"),
+            Event::ToolCall(ToolEvent::Arguments { fragment, .. }) => self.shown(fragment).into_owned(),
+            Event::ToolCall(ToolEvent::Ended { .. }) => ")".to_owned(),
             _ => return Ok(()),
-        }
-        stdout().flush()
+        };
+        terminal::print(&text)
     }
 
     /// Ends the last line.
     pub fn end(&self) -> std::io::Result<()> {
-        println!();
-        stdout().flush()
+        terminal::print("\n")
+    }
+
+    fn shown<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        if self.terminal { terminal::plain(text) } else { Cow::Borrowed(text) }
     }
 
     /// What stands between the last event's text and the next one's.

@@ -8,6 +8,8 @@ use std::time::Duration;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use mettle::hub::{Error, Event, Hub, Source, bytes};
 
+use crate::terminal;
+
 /// What a model's download looks like: a bar on a terminal, a line for each tenth anywhere else, on stderr.
 struct Display {
     name: String,
@@ -24,19 +26,17 @@ struct State {
     tenth: u64,
 }
 
-/// The model called `name`, downloaded if it is not here. With `update`, a branch that has moved on is followed.
+/// Downloads the model called `name` if it is not here, and says where it is. With `update`, a branch that has moved on is followed.
 ///
 /// # Errors
 /// As [`Hub::resolve`] and [`Hub::fetch`].
-pub async fn pull(hub: &Hub, name: &str, update: bool) -> Result<PathBuf, Error> {
+pub async fn pull(hub: &Hub, name: &str, update: bool) -> Result<String, Error> {
     let source = hub.resolve(name)?;
     let display = Display::new(&source.name);
     let show = |event| display.show(event);
     let path = if update { hub.update(&source, &show).await } else { hub.fetch(&source, &show).await };
     display.bar.finish_and_clear();
-    let path = path?;
-    println!("{} is here: {}", source.name, path.display());
-    Ok(path)
+    Ok(format!("{} is here: {}\n", source.name, path?.display()))
 }
 
 /// As [`Hub::fetch`], with the display; says nothing if the model is here.
@@ -52,7 +52,7 @@ pub async fn fetch(hub: &Hub, source: &Source) -> Result<PathBuf, Error> {
 
 impl Display {
     fn new(name: &str) -> Display {
-        let bar = if std::io::stderr().is_terminal() {
+        let bar = if std::io::stderr().is_terminal() && !terminal::is_dumb() {
             ProgressBar::no_length()
         } else {
             ProgressBar::with_draw_target(None, ProgressDrawTarget::hidden())
@@ -67,7 +67,7 @@ impl Display {
             Event::Trying { place } => self.say(&format!("looking for {} at {place}", self.name)),
             Event::Failed { reason, .. } => self.line(&format!("{reason}; trying the next source")),
             Event::Waiting { file } => self.say(&format!("waiting for another download of {file}")),
-            Event::Checking { file } => self.bar.set_message(format!("checking {file}")),
+            Event::Checking { file } => self.bar.set_message(terminal::plain(&format!("checking {file}")).into_owned()),
             Event::Size { files, bytes: total } => self.begin(files, total),
             Event::Bytes { done } => self.advance(done),
         }
@@ -103,20 +103,20 @@ impl Display {
 
     /// What goes on now: the bar's text, or a line.
     fn say(&self, text: &str) {
-        self.bar.set_message(text.to_string());
+        self.bar.set_message(terminal::plain(text).into_owned());
         self.plain(text);
     }
 
     /// What should stay to be read.
     fn line(&self, text: &str) {
-        self.bar.println(text);
+        self.bar.println(terminal::plain(text));
         self.plain(text);
     }
 
     /// A line for those who see no bar.
     fn plain(&self, text: &str) {
         if self.bar.is_hidden() {
-            eprintln!("{text}");
+            say!("{text}");
         }
     }
 }

@@ -14,7 +14,7 @@ use rustyline::error::ReadlineError;
 
 use crate::{
     args::Run,
-    error::Failure,
+    error::{Ending, Failure},
     load::{self, How, block_on},
     page::Page,
     request,
@@ -32,34 +32,38 @@ pub fn run(arguments: Run) -> Result<(), Failure> {
         let mut chat = Chat { model, request, verbose: arguments.verbose };
         match prompt {
             Some(prompt) => match chat.answer(prompt).await? {
-                Reason::Failed(text) => Err(Failure::new(text)),
-                _ => Ok(()),
+                Some(Reason::Failed(text)) => Err(Failure::new(text)),
+                Some(Reason::Length(_)) => Err(Ending::Cut.into()),
+                Some(Reason::Loop(_)) => Err(Ending::Looped.into()),
+                Some(_) => Ok(()),
+                None => Err(Ending::Interrupted.into()),
             },
             None => chat.converse().await,
         }
     })
 }
 
-/// The one prompt: the argument, or standard input where that is no terminal. `None` asks for one after the other.
+/// The one prompt: the argument, standard input where that is no terminal, or both, what is asked about first. `None`
+/// asks for one after the other.
 fn prompt(arguments: &Run) -> Result<Option<String>, Failure> {
-    let piped = match arguments.prompt.as_deref() {
-        Some("-") => true,
-        Some(text) => return Ok(Some(text.to_owned())),
-        None => !std::io::stdin().is_terminal(),
-    };
-    if !piped {
-        return Ok(None);
+    let asked = arguments.prompt.as_deref().filter(|text| *text != "-");
+    let reads = arguments.prompt.as_deref() == Some("-") || !std::io::stdin().is_terminal();
+    let piped = if reads { piped()? } else { String::new() };
+    match (piped.trim(), asked) {
+        ("", None) if reads => Err(Failure::new("there is no prompt: standard input was empty")
+            .hint("mettle run MODEL \"a question\", or run it in a terminal")),
+        ("", asked) => Ok(asked.map(str::to_owned)),
+        (piped, None) => Ok(Some(piped.to_owned())),
+        (piped, Some(asked)) => Ok(Some(format!("{piped}\n\n{asked}"))),
     }
+}
+
+fn piped() -> Result<String, Failure> {
     let mut bytes = Vec::new();
     std::io::stdin().read_to_end(&mut bytes)?;
-    let text = String::from_utf8(bytes).map_err(|error| {
+    String::from_utf8(bytes).map_err(|error| {
         Failure::new(format!("standard input is not UTF-8 at byte {}", error.utf8_error().valid_up_to()))
-    })?;
-    match text.trim() {
-        "" => Err(Failure::new("there is no prompt: standard input was empty")
-            .hint("mettle run MODEL \"a question\", or run it in a terminal")),
-        text => Ok(Some(text.to_owned())),
-    }
+    })
 }
 
 /// A conversation and how to continue it.
@@ -72,7 +76,7 @@ struct Chat {
 impl Chat {
     /// Prompt after prompt until the input ends.
     async fn converse(&mut self) -> Result<(), Failure> {
-        eprintln!("Ctrl-C stops an answer, Ctrl-D leaves.");
+        say!("Ctrl-C stops an answer, Ctrl-D leaves.");
         let mut editor = rustyline::DefaultEditor::new()
             .map_err(|error| Failure::new(format!("the terminal cannot be used for input: {error}")))?;
         loop {
@@ -86,7 +90,7 @@ impl Chat {
             // History is a convenience; a line that cannot be kept is still answered.
             let _ = editor.add_history_entry(&line);
             match self.answer(line).await {
-                Ok(Reason::Failed(text)) => eprintln!("error: {text}"),
+                Ok(Some(Reason::Failed(text))) => say!("error: {text}"),
                 Ok(_) => {}
                 Err(failure) => {
                     // Such as a conversation that has outgrown the context: the turn is taken back, the chat goes on.
@@ -97,8 +101,9 @@ impl Chat {
         }
     }
 
-    /// Prints the answer as it comes and adds both sides to the conversation. Ctrl-C ends it early.
-    async fn answer(&mut self, prompt: String) -> Result<Reason, Failure> {
+    /// Prints the answer as it comes and adds both sides to the conversation. Ctrl-C ends it early, and then
+    /// there is no reason.
+    async fn answer(&mut self, prompt: String) -> Result<Option<Reason>, Failure> {
         self.request.messages.push(Message::new(Role::User, prompt));
         let started = Instant::now();
         let mut answers = self.model.generate(&self.request)?;
@@ -110,21 +115,21 @@ impl Chat {
                 event = answers.next() => event,
                 _ = tokio::signal::ctrl_c() => None,
             };
-            let Some((_, event)) = event else { break Reason::Stop };
+            let Some((_, event)) = event else { break None };
             if !matches!(event, Event::Started { .. }) {
                 first.get_or_insert_with(Instant::now);
             }
             page.show(&event)?;
             completion.add(event);
             if let Some(reason) = &completion.reason {
-                break reason.clone();
+                break Some(reason.clone());
             }
         };
         page.end()?;
         self.report(completion.usage, started, first);
         match &reason {
-            Reason::Length(phase) => eprintln!("(cut off: {} reached the limit of tokens)", named(*phase)),
-            Reason::Loop(phase) => eprintln!("(stopped: {} repeated itself without end)", named(*phase)),
+            Some(Reason::Length(phase)) => say!("(cut off: {} reached the limit of tokens)", named(*phase)),
+            Some(Reason::Loop(phase)) => say!("(stopped: {} repeated itself without end)", named(*phase)),
             _ => {}
         }
         self.request.messages.push(message(completion));
@@ -140,7 +145,7 @@ impl Chat {
         let prefill = (first - started).as_secs_f64();
         let decode = first.elapsed().as_secs_f64();
         let speed = if decode > 0.0 { completion.saturating_sub(1) as f64 / decode } else { 0.0 };
-        eprintln!(
+        say!(
             "prompt {prompt} tokens ({cached} cached), first token after {prefill:.2} s; answer {completion} tokens \
              ({reasoning} of reasoning), {speed:.1} tokens/s"
         );

@@ -54,7 +54,7 @@ impl Client {
             if !failure.to_string().contains("ignore_eos") {
                 return Err(failure);
             }
-            eprintln!("{} does not know ignore_eos: its answers may be shorter than asked for", client.name);
+            say!("{} does not know ignore_eos: its answers may be shorter than asked for", client.name);
             client.ignores_eos = false;
             hello(client.clone()).await?;
         }

@@ -164,7 +164,7 @@ fn fitting(option: &str, lengths: &[u32], after: usize, context: usize) -> Resul
     match (fit.is_empty(), long.is_empty()) {
         (true, _) => return Err(Failure::new(said).hint("ask for shorter ones")),
         (false, true) => {}
-        (false, false) => eprintln!("left out {said}"),
+        (false, false) => say!("left out {said}"),
     }
     Ok(fit)
 }

@@ -41,7 +41,8 @@ pub fn settings(draw: &Draw) -> mlx_cpu::Sample {
     let choice = mlx_cpu::Choice {
         temperature: temperature.unwrap_or(off.temperature),
         top_k: top_k.map_or(off.top_k, |top_k| top_k as usize),
-        top_p: top_p.unwrap_or(off.top_p),
+        // The most likely token always stays, as whose share is 0 asks for.
+        top_p: top_p.map_or(off.top_p, |share| share.max(f32::EPSILON)),
         min_p: min_p.unwrap_or(off.min_p),
         u: draw.sampling.uniform(draw.index),
     };

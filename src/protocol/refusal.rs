@@ -29,6 +29,12 @@ pub enum Kind {
     Method,
     /// The body is larger than the server takes.
     TooLarge,
+    /// The body is compressed in a way that the server does not take.
+    Encoding,
+    /// The body did not come.
+    TooSlow,
+    /// The page that asks may not.
+    Forbidden,
     /// Too much to do; the same request may succeed in a moment.
     Busy,
     /// The model is being loaded.
@@ -49,6 +55,9 @@ impl Kind {
             Kind::UnknownModel | Kind::UnknownPath => 404,
             Kind::Method => 405,
             Kind::TooLarge => 413,
+            Kind::TooSlow => 408,
+            Kind::Encoding => 415,
+            Kind::Forbidden => 403,
             Kind::Busy => 429,
             Kind::Loading | Kind::Closing => 503,
             Kind::Failed | Kind::Internal => 500,

@@ -5,8 +5,11 @@
 //! request for a model's work goes through `routes::answer`, whatever its wire, and back through `reply`.
 
 mod body;
+mod cors;
+mod encoding;
 mod error;
 mod ignored;
+mod loading;
 mod pool;
 mod reply;
 mod routes;
@@ -17,7 +20,7 @@ use std::{
     io,
     net::SocketAddr,
     pin::pin,
-    sync::Arc,
+    sync::{Arc, OnceLock},
     time::{Duration, Instant},
 };
 
@@ -48,10 +51,14 @@ pub struct Config {
     pub keep_alive: Duration,
     /// Tokens that a chunk of a stream has; the first is sent at once.
     pub stream_interval: usize,
+    /// How long a body may bring nothing new.
+    pub body_patience: Duration,
     /// How long a request waits for its model to be loaded.
     pub load_patience: Duration,
     /// Refuses fields that no endpoint knows, instead of reporting that they do nothing.
     pub strict: bool,
+    /// Origins whose pages may call the server beside this machine's, such as `https://chat.example`; `*` is all.
+    pub origins: Vec<String>,
     /// Is told of fields that do nothing, once for each.
     pub warn: Warn,
 }
@@ -63,8 +70,10 @@ impl Default for Config {
             grace: Duration::from_secs(30),
             keep_alive: Duration::from_secs(15),
             stream_interval: 1,
+            body_patience: Duration::from_secs(30),
             load_patience: Duration::from_secs(300),
             strict: false,
+            origins: Vec::new(),
             warn: Arc::new(|_| {}),
         }
     }
@@ -75,15 +84,42 @@ impl Default for Config {
 struct App(Arc<Shared>);
 
 struct Shared {
-    models: Pool,
+    models: Models,
     config: Config,
     ignored: Remembered,
     started: Instant,
 }
 
 impl App {
-    fn new(models: Pool, config: Config) -> App {
+    fn new(models: Models, config: Config) -> App {
         App(Arc::new(Shared { models, config, ignored: Remembered::default(), started: Instant::now() }))
+    }
+
+    /// The models. Who asks before they are there is turned away by `loading`.
+    fn models(&self) -> &Pool {
+        self.0.models.0.get().expect("a request that comes before the models is turned away")
+    }
+}
+
+/// The models of a server, which may come after it has begun to listen. Until then every request is told to come back.
+#[derive(Clone, Default)]
+pub struct Models(Arc<OnceLock<Pool>>);
+
+impl Models {
+    /// Here they are.
+    ///
+    /// # Panics
+    /// If they came before.
+    pub fn set(&self, models: Pool) {
+        assert!(self.0.set(models).is_ok(), "models that come twice are a bug");
+    }
+}
+
+impl From<Pool> for Models {
+    fn from(pool: Pool) -> Models {
+        let models = Models::default();
+        models.set(pool);
+        models
     }
 }
 
@@ -115,19 +151,19 @@ async fn resolve(host: &str, port: u16) -> Result<SocketAddr, Error> {
     addresses.next().ok_or_else(|| unknown("it has no address".to_owned()))
 }
 
-/// Serves until `shutdown` is ready. Then no connection is taken any more, running answers may finish within the
+/// Serves until `shutdown` is ready; before the models are there, by a refusal that says when to come back. Then no connection is taken any more, running answers may finish within the
 /// grace, what is left is ended with an error of its own, and the models' engines are closed.
 ///
 /// # Errors
 /// The listener broke.
 pub async fn run(
     listener: TcpListener,
-    models: Pool,
+    models: impl Into<Models>,
     config: Config,
     shutdown: impl Future<Output = ()>,
 ) -> io::Result<()> {
     let grace = config.grace;
-    let app = App::new(models, config);
+    let app = App::new(models.into(), config);
     // Frames of a stream are small and each is awaited: they must not wait for one another.
     let listener = listener.tap_io(|connection| {
         // A connection that refuses the option is slower, or gone already, and its reads say so.
@@ -155,7 +191,7 @@ pub async fn run(
 /// Closes the engines. That joins their threads, so it is kept off the runtime's.
 async fn close(app: App) {
     // The one way for this to fail is a panic, which was reported when it happened.
-    let _ = tokio::task::spawn_blocking(move || app.0.models.close()).await;
+    let _ = tokio::task::spawn_blocking(move || app.0.models.0.get().map(Pool::close)).await;
 }
 
 #[cfg(test)]

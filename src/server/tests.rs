@@ -124,7 +124,7 @@ async fn serve(limits: Limits, milliseconds: u64) -> SocketAddr {
     let model = chat::Model::new(parts, loading.wait().unwrap()).unwrap();
     let mut models = Pool::new();
     models.insert(vec!["dove".to_owned()], model);
-    let app = App::new(models, Config::default());
+    let app = App::new(models.into(), Config::default());
     let listener = bind("127.0.0.1", Some(0)).await.unwrap();
     let address = listener.local_addr().unwrap();
     let router = routes::router_of(vec![routes::wire::<Pigeon>("/pigeon")], app);

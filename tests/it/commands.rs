@@ -3,6 +3,7 @@
 use std::{
     fs,
     path::{Path, PathBuf},
+    process::Stdio,
     time::Duration,
 };
 
@@ -91,7 +92,7 @@ fn offline_and_not_here() {
 fn bad_flags_are_refused_with_the_range() {
     for (arguments, expected) in [
         (&["run", "x", "y", "--temperature", "hot"][..], "expected a number between 0 and 2"),
-        (&["run", "x", "y", "--top-p", "0"], "above 0"),
+        (&["run", "x", "y", "--top-p", "1.1"], "between 0 and 1"),
         (&["run", "x", "y", "--max-tokens", "0"], "0 is not in 1.."),
         (&["serve", "x", "--port", "70000"], "70000 is not in 0..=65535"),
         (&["serve", "x", "--verbos"], "unexpected argument"),
@@ -110,7 +111,9 @@ fn one_prompt_by_argument_and_by_pipe() {
     let settings = ["--temperature", "0", "--max-tokens", "24", "--offline"];
     let arguments: Vec<&str> = ["run", &model, "What is water?"].into_iter().chain(settings).collect();
     let output = run(&arguments, None);
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let said = String::from_utf8_lossy(&output.stderr);
+    // It is cut off at the limit, and that is no whole answer.
+    assert_eq!((output.status.code(), said.contains("cut off")), (Some(3), true), "{said}");
     let answer = String::from_utf8(output.stdout).expect("UTF-8");
     assert!(answer.trim().len() > 10, "{answer:?}");
 
@@ -122,6 +125,26 @@ fn one_prompt_by_argument_and_by_pipe() {
 
     let empty = complaint(&run(&["run", &model, "--offline"], None));
     assert!(empty.contains("there is no prompt"), "{empty}");
+
+    // Both: what is piped in stands before what is asked about it.
+    fs::write(question.path(), "Water is wet.\n\nWhat is water?").expect("a question");
+    let arguments: Vec<&str> = ["run", &model].into_iter().chain(settings).collect();
+    let joined = mettle(&arguments, None).stdin(fs::File::open(question.path()).expect("it")).output().expect("runs");
+    fs::write(question.path(), "Water is wet.\n").expect("a text");
+    let arguments: Vec<&str> = ["run", &model, "What is water?"].into_iter().chain(settings).collect();
+    let both = mettle(&arguments, None).stdin(fs::File::open(question.path()).expect("it")).output().expect("runs");
+    assert_eq!(both.stdout, joined.stdout);
+    assert_ne!(String::from_utf8(both.stdout).expect("UTF-8"), answer);
+
+    // Who reads goes away before anything is said.
+    let arguments: Vec<&str> = ["run", &model, "What is water?"].into_iter().chain(settings).collect();
+    let mut command = mettle(&arguments, None);
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it runs");
+    drop(child.stdout.take());
+    let output = child.wait_with_output().expect("it ends");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(!said.contains("panicked") && !said.contains("error"), "{said}");
+    assert_eq!(output.status.code(), Some(141));
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! The HTTP server over real sockets, with a model without weights.
 
+mod browser;
 pub mod client;
 mod errors;
 pub mod fixture;

@@ -37,7 +37,9 @@ pub(super) fn frame(refusal: &Refusal) -> String {
 
 fn envelope(refusal: &Refusal) -> Envelope<'_> {
     let (r#type, code) = match refusal.kind {
-        Kind::Invalid | Kind::UnknownPath | Kind::TooLarge => ("invalid_request_error", None),
+        Kind::Invalid | Kind::UnknownPath | Kind::TooLarge | Kind::TooSlow | Kind::Encoding | Kind::Forbidden => {
+            ("invalid_request_error", None)
+        }
         Kind::TooLong => ("invalid_request_error", Some("context_length_exceeded")),
         Kind::UnknownModel => ("invalid_request_error", Some("model_not_found")),
         Kind::Method => ("invalid_request_error", Some("method_not_supported")),

@@ -8,7 +8,7 @@ use crate::{
 };
 
 const CONTENT: &str = "a string or a list of parts";
-const PARTS: &str = "\"text\", \"image_url\", \"input_audio\" or \"file\"";
+const PARTS: &str = "\"text\", \"refusal\", \"image_url\", \"input_audio\" or \"file\"";
 
 /// The messages of a request, at least one.
 pub(super) fn from_wire(fields: &mut Fields) -> Result<Vec<Message>, Refusal> {
@@ -33,7 +33,7 @@ fn one(path: &str, value: Value, notes: &Notes) -> Result<Message, Refusal> {
     let role = fields.read("role", what, role)?;
     let role = role.ok_or_else(|| Refusal::field(fields.path("role"), format!("missing; expected {what}")))?;
     let said = match fields.take("content") {
-        Some(value) => parts(&fields.path("content"), value, notes)?,
+        Some(value) => parts(&fields.path("content"), value, (role, notes))?,
         // What an assistant says when it only calls tools, and how answers without a word come back.
         None if role == Role::Assistant => Vec::new(),
         None => return Err(Refusal::field(fields.path("content"), format!("missing; expected {CONTENT}"))),
@@ -44,12 +44,15 @@ fn one(path: &str, value: Value, notes: &Notes) -> Result<Message, Refusal> {
         Some(call) => content.push(Part::ToolResult(ToolResult { call, content: said })),
         None => content.extend(said),
     }
+    let said_until = content.len();
     let calls = tool_calls(&mut fields)?;
     let calls = only(role == Role::Assistant, calls, &fields.path("tool_calls"), "calls tools")?;
     content.extend(calls.into_iter().flatten().map(Part::ToolCall));
     let empty = |value: &Value| value.as_array().is_some_and(Vec::is_empty).then_some(());
     fields.read("annotations", "an empty list or none, because only text is taken back", empty)?;
-    refusal(&mut fields)?;
+    let refused = fields.string("refusal")?.filter(|text| !text.is_empty());
+    let refused = only(role == Role::Assistant, refused, &fields.path("refusal"), "refuses")?;
+    content.splice(said_until..said_until, refused.map(Part::Text));
     fields.finish()?;
     Ok(Message { role, name, content })
 }
@@ -86,13 +89,6 @@ fn only<T>(assistant: bool, value: Option<T>, path: &str, does: &str) -> Result<
         }
         value => Ok(value),
     }
-}
-
-/// What an answer here has as its refusal, so that it can be sent back as it came.
-fn refusal(fields: &mut Fields) -> Result<(), Refusal> {
-    let problem = "null or none: mettle's models refuse in their text; put it into content";
-    fields.read("refusal", problem, |_| None::<()>)?;
-    Ok(())
 }
 
 fn tool_calls(fields: &mut Fields) -> Result<Option<Vec<ToolCall>>, Refusal> {
@@ -150,22 +146,27 @@ fn role(value: &Value) -> Option<Role> {
 }
 
 /// What a message says: a text, or parts of several kinds.
-fn parts(path: &str, content: Value, notes: &Notes) -> Result<Vec<Part>, Refusal> {
+fn parts(path: &str, content: Value, (role, notes): (Role, &Notes)) -> Result<Vec<Part>, Refusal> {
     match content {
         Value::String(text) => Ok(vec![Part::Text(text)]),
         Value::Array(parts) => {
             let numbered = parts.into_iter().enumerate();
-            numbered.map(|(index, value)| part(&format!("{path}[{index}]"), value, notes)).collect()
+            numbered.map(|(index, value)| part(&format!("{path}[{index}]"), value, (role, notes))).collect()
         }
         other => Err(expected(path, CONTENT, &other)),
     }
 }
 
-fn part(path: &str, value: Value, notes: &Notes) -> Result<Part, Refusal> {
+fn part(path: &str, value: Value, (role, notes): (Role, &Notes)) -> Result<Part, Refusal> {
     let mut fields = Fields::of(path, value, notes)?;
     let kind = fields.string("type")?;
     let part = match kind.as_deref() {
         Some("text") => Part::Text(fields.needed("text")?),
+        // Words like others, by which a model said no.
+        Some("refusal") => {
+            let text = Some(fields.needed("refusal")?);
+            Part::Text(only(role == Role::Assistant, text, path, "refuses")?.unwrap_or_default())
+        }
         Some("image_url") => Part::Picture(picture(&mut fields)?),
         Some("input_audio") => Part::Sound(sound(&mut fields)?),
         Some("file") => Part::Document(document(&mut fields)?),

@@ -166,7 +166,7 @@ fn sampling(fields: &mut Fields, dry: Option<Dry>) -> Result<Sampling, Refusal> 
     let penalty = |number| (-2.0..=2.0).contains(&number);
     Ok(Sampling {
         temperature: fields.number("temperature", "a number between 0 and 2", |t| (0.0..=2.0).contains(&t))?,
-        top_p: fields.number("top_p", "a number above 0, up to 1", |p| p > 0.0 && p <= 1.0)?,
+        top_p: fields.number("top_p", "a number between 0 and 1", |p| (0.0..=1.0).contains(&p))?,
         top_k: fields.read("top_k", "a whole number of at least 0 (0 is off)", |k| u32::try_from(k.as_u64()?).ok())?,
         min_p: fields.number("min_p", "a number between 0 and 1", |p| (0.0..=1.0).contains(&p))?,
         repetition_penalty: fields.number("repetition_penalty", "a number above 0 (1 is off)", |by| by > 0.0)?,

@@ -48,7 +48,7 @@ where
 }
 
 async fn begin<W: Wire<Task: Task>>(app: &App, request: Request) -> Result<Answering<W>, Refusal> {
-    let body = body::read(request, app.0.config.max_body).await?;
+    let body = body::read(request, (app.0.config.max_body, app.0.config.body_patience)).await?;
     // Neither a glance at 32 MB nor reading, rendering and tokenising a long conversation is for the runtime's threads.
     // Where the client goes away meanwhile, what comes out is dropped, and that cancels it.
     let (peek, body) = aside(move || (peek::<W>(&body), body)).await?;
@@ -69,10 +69,10 @@ fn peek<W: Wire>(body: &[u8]) -> Result<Peek, Refusal> {
 /// Finds the model and takes room for the answers, or says no at next to no cost.
 async fn admit<W: Wire<Task: Task>>(app: &App, peek: &Peek) -> Result<Admitted<W::Task>, Refusal> {
     let of_model = |refusal: Refusal| refusal.at(W::field_name(crate::chat::Field::Model));
-    let entry = app.0.models.find(peek.model.as_deref()).map_err(of_model)?;
+    let entry = app.models().find(peek.model.as_deref()).map_err(of_model)?;
     let loaded = entry.loaded(app.0.config.load_patience).await?;
     let kind = loaded.kind();
-    let model = W::Task::model(loaded).ok_or_else(|| of_model(app.0.models.wrong_kind(entry, kind, W::Task::NAME)))?;
+    let model = W::Task::model(loaded).ok_or_else(|| of_model(app.models().wrong_kind(entry, kind, W::Task::NAME)))?;
     let permit = W::Task::reserve(&model, peek.answers).map_err(|error| entry.refusal(&error, W::field_name))?;
     Ok(Admitted { entry: Arc::clone(entry), model, permit })
 }

@@ -17,7 +17,7 @@ pub(super) async fn show(State(app): State<App>) -> impl IntoResponse {
             Some(json!({"method": route.method, "path": route.path, "fields": fields}))
         })
         .collect();
-    let models = app.0.models.entries().iter().map(|entry| match entry.state() {
+    let models = app.models().entries().iter().map(|entry| match entry.state() {
         ModelState::Loaded { model, .. } => json!({"id": entry.name(), "kind": model.kind()}),
         _ => json!({"id": entry.name()}),
     });

@@ -13,7 +13,7 @@ use crate::{
 };
 
 pub(super) async fn show(State(app): State<App>) -> impl IntoResponse {
-    let entries = app.0.models.entries();
+    let entries = app.models().entries();
     let failures: Vec<String> = entries.iter().filter_map(|entry| failure(entry)).collect();
     let mut health = json!({
         "status": if failures.is_empty() { "ok" } else { "degraded" },

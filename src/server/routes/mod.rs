@@ -8,11 +8,12 @@ mod models;
 use axum::{
     Router,
     http::{Method, StatusCode, Uri},
+    middleware,
     response::{IntoResponse, Response},
     routing::{MethodRouter, get, post},
 };
 
-use super::{App, error, task};
+use super::{App, cors, error, loading, task};
 use crate::protocol::{Kind, Known, Refusal, Refused, Reply, Wire, openai};
 
 /// Characters of a path that an error shows.
@@ -75,7 +76,10 @@ pub(super) fn router_of(table: Vec<Route>, app: App) -> Router {
         let row = words.iter().find(|(path, _)| *path == uri.path());
         std::future::ready(wrong_method(&method, &uri, row.map_or(openai::error::refused, |row| row.1)))
     };
-    router.fallback(unknown).method_not_allowed_fallback(wrong).with_state(app)
+    let router = router.fallback(unknown).method_not_allowed_fallback(wrong);
+    let cross_origin = middleware::from_fn_with_state(app.clone(), cors::cross_origin);
+    let loading = middleware::from_fn_with_state(app.clone(), loading::turned_away);
+    router.layer(loading).layer(cross_origin).with_state(app)
 }
 
 async fn unknown(method: Method, uri: Uri) -> Response {

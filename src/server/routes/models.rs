@@ -16,7 +16,7 @@ use crate::{
 };
 
 pub(super) async fn list(State(app): State<App>) -> impl IntoResponse {
-    let models: Vec<_> = app.0.models.entries().iter().map(|entry| described(entry, entry.name())).collect();
+    let models: Vec<_> = app.models().entries().iter().map(|entry| described(entry, entry.name())).collect();
     json(openai::models::list_to_wire(&models))
 }
 
@@ -25,7 +25,7 @@ pub(super) async fn show(State(app): State<App>, id: Result<Path<String>, PathRe
         Ok(Path(id)) => id,
         Err(error) => return refused(&Refusal::new(Kind::Invalid, format!("the model's name: {error}"))),
     };
-    match app.0.models.find(Some(&id)) {
+    match app.models().find(Some(&id)) {
         Ok(entry) => json(openai::models::to_wire(described(entry, &id))).into_response(),
         Err(refusal) => refused(&refusal.at("model")),
     }

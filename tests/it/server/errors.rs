@@ -29,7 +29,7 @@ fn rows() -> Vec<(Value, u16, &'static str, &'static str)> {
             "temperature: expected a number between 0 and 2, got \"hot\"",
         ),
         (json!({"temperature": 3}), 400, "temperature", "got 3"),
-        (json!({"top_p": 0}), 400, "top_p", "above 0"),
+        (json!({"top_p": 1.5}), 400, "top_p", "between 0 and 1"),
         (json!({"top_k": -1}), 400, "top_k", "at least 0"),
         (json!({"min_p": 2}), 400, "min_p", "between 0 and 1"),
         (json!({"presence_penalty": 9}), 400, "presence_penalty", "between -2 and 2"),
