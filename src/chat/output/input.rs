@@ -27,6 +27,10 @@ struct Text {
     at: usize,
     /// Nothing from here on is let go, so that reading can go back there.
     pinned: Option<usize>,
+    /// The pin stays where it is.
+    holds: bool,
+    /// Special tokens that the text ends before, as far as reading goes now.
+    fence: Vec<String>,
     /// Where special tokens stand in the whole, and how long they are.
     specials: VecDeque<(usize, usize)>,
     /// Marks that the model writes as special tokens: the same characters as plain text are no marks.
@@ -118,13 +122,67 @@ impl Input {
     /// From here on, everything stays until [`Input::unpin`].
     pub fn pin(&self) {
         let mut shared = self.lock();
-        shared.pinned = Some(shared.at);
+        if !shared.holds {
+            shared.pinned = Some(shared.at);
+        }
         shared.met_end = false;
+    }
+
+    /// The pin stays where it is until [`Input::unpin`], whoever would move it.
+    pub fn hold(&self) {
+        self.lock().holds = true;
+    }
+
+    /// Whether the pin stays where it is.
+    pub fn holds(&self) -> bool {
+        self.lock().holds
     }
 
     /// What has been read need not stay any more.
     pub fn unpin(&self) {
-        self.lock().pinned = None;
+        let mut shared = self.lock();
+        shared.pinned = None;
+        shared.holds = false;
+    }
+
+    /// Up to [`Input::unfence`], the text ends before the first of these where that is a special token.
+    pub fn fence(&self, marks: &[&str]) {
+        self.lock().fence = marks.iter().map(|mark| (*mark).to_owned()).collect();
+    }
+
+    /// The text goes on behind the fence. Where nothing but space and `skipped`, if it is there, stood before the fence,
+    /// that is taken, and this is true.
+    pub fn unfence(&self, skipped: char) -> bool {
+        let mut shared = self.lock();
+        let is_met = shared.fenced_at().is_some();
+        let rest = shared.rest().trim();
+        let is_clear = is_met && (rest.is_empty() || rest.strip_prefix(skipped).is_some_and(str::is_empty));
+        shared.at += if is_clear { shared.rest().len() } else { 0 };
+        shared.fence.clear();
+        is_clear
+    }
+
+    /// Whether reading has come to the fence.
+    pub fn is_at_fence(&self) -> bool {
+        let shared = self.lock();
+        shared.rest().is_empty() && shared.fenced_at().is_some()
+    }
+
+    /// Whether one of these marks follows behind white space; `None` where the text ends before that is certain.
+    pub async fn follows(&self, marks: &[&str]) -> Option<bool> {
+        self.wait(|shared| {
+            let rest = shared.rest();
+            let ahead = rest.trim_start();
+            let at = shared.at + rest.len() - ahead.len();
+            if marks.iter().any(|mark| ahead.starts_with(mark) && shared.counts(at, mark)) {
+                return Some(Some(true));
+            }
+            if marks.iter().any(|mark| mark.len() > ahead.len() && mark.starts_with(ahead)) {
+                return shared.is_all().then_some(None);
+            }
+            Some(Some(false))
+        })
+        .await
     }
 
     /// Goes back to where the pin is.
@@ -303,12 +361,27 @@ enum Found {
 impl Text {
     /// Whether there will be no more, where that decides.
     fn is_all(&mut self) -> bool {
+        if self.fenced_at().is_some() {
+            return true;
+        }
         self.met_end |= self.ended;
         self.ended
     }
 
     fn rest(&self) -> &str {
-        &self.text[self.at - self.base..]
+        let end = self.fenced_at().unwrap_or(self.base + self.text.len());
+        &self.text[self.at - self.base..end - self.base]
+    }
+
+    /// Where the fence stands, if it is there.
+    fn fenced_at(&self) -> Option<usize> {
+        if self.fence.is_empty() {
+            return None;
+        }
+        let is_fence = |&&(at, size): &&(usize, usize)| {
+            at >= self.at && self.fence.contains(&self.text[at - self.base..at + size - self.base].to_owned())
+        };
+        self.specials.iter().find(is_fence).map(|&(at, _)| at)
     }
 
     /// Forgets what nobody can go back to.

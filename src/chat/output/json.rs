@@ -257,7 +257,7 @@ async fn scalar(input: &Input, at: At) -> Result<String, NotJson> {
     let holds = |char: char| char.is_alphanumeric() || others.contains(char);
     let word = input.word(holds, NUMBER).await.ok_or(NotJson)?;
     // 12 at the end of a text that was cut may have been on its way to 120.
-    if input.is_over() && (at.place != Place::Alone || !input.is_complete()) {
+    if input.is_over() && !input.is_at_fence() && (at.place != Place::Alone || !input.is_complete()) {
         return Err(NotJson);
     }
     if literal(&word).is_some() || number(&word).is_some() {

@@ -333,13 +333,25 @@ impl Reading {
             if read.is_err() {
                 self.give_up(before);
             }
-            if read.is_ok() || self.output.calls() > before {
-                self.input.unpin();
+            let undeclared = self.input.holds() && self.output.calls() == before;
+            if read.is_ok() && undeclared {
+                self.no_calls();
+            }
+            self.input.unpin();
+            if read.is_ok() && !undeclared || self.output.calls() > before {
                 return true;
             }
         }
         self.input.unpin();
         false
+    }
+
+    /// What was read is in order, but no tool of those called was declared: it is text.
+    fn no_calls(&self) {
+        if self.input.is_cut() {
+            self.output.end_calls();
+        }
+        self.input.rewind();
     }
 
     /// A format could not go on: what was read since its last complete call becomes text again.

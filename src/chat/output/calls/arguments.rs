@@ -30,8 +30,9 @@ pub struct Arguments {
 pub struct End<'a> {
     /// The first of these.
     pub marks: &'a [&'a str],
-    /// A tag follows the mark, behind white space; where anything else does, the value itself has the mark in it.
-    pub before_tag: bool,
+    /// One of these follows the mark, behind white space; where anything else does, the value itself has the mark in it.
+    /// Empty where that does not matter.
+    pub before: &'a [&'a str],
     /// One newline at each end is no part of the value.
     pub trim: bool,
 }
@@ -39,19 +40,19 @@ pub struct End<'a> {
 impl<'a> End<'a> {
     /// At the first of these marks, whatever follows it.
     pub fn at(marks: &'a [&'a str]) -> End<'a> {
-        End { marks, before_tag: false, trim: false }
+        End { marks, before: &[], trim: false }
     }
 
-    /// At the first of these tags that another tag follows.
-    pub fn tag(marks: &'a [&'a str]) -> End<'a> {
-        End { marks, before_tag: true, trim: false }
+    /// At the first of these marks that one of those follows, with which the format goes on.
+    pub fn before(marks: &'a [&'a str], before: &'a [&'a str]) -> End<'a> {
+        End { marks, before, trim: false }
     }
 
     /// Takes the value and the mark, emits the value piece by piece, and returns the mark's index.
     async fn find(&self, input: &Input, mut emit: impl FnMut(&str)) -> Option<usize> {
         loop {
             let found = input.until_mark(self.marks, &mut emit).await?;
-            if !self.before_tag || input.peek_after(0).await?.0 == '<' {
+            if self.before.is_empty() || input.follows(self.before).await? {
                 return Some(found);
             }
             emit(self.marks[found]);
@@ -68,7 +69,7 @@ impl<'a> End<'a> {
 
 impl Sink for Arguments {
     fn json(&mut self, piece: &str) {
-        if self.is_doubled {
+        if self.is_doubled || self.region.is_silent {
             return;
         }
         if let Some(misplaced) = &mut self.misplaced {
@@ -108,47 +109,35 @@ impl Arguments {
         self.json(&format!("{missing}}}"));
     }
 
-    /// All arguments at once, as the JSON object that comes next, or as a string that holds one; null is none.
-    /// Ends the call.
-    pub async fn object(mut self) -> Result<(), NotACall> {
+    /// All arguments at once, as the JSON object that comes next. Where one of these special tokens ends it too early,
+    /// what it lacks is added. Ends the call.
+    pub async fn object(mut self, ends: &[&str]) -> Result<(), NotACall> {
         let region = self.region.clone();
         let input = &region.input;
-        input.skip_space().await;
-        match input.peek().await.ok_or(NotACall)? {
-            '{' => {
-                let shape = self.shape.clone();
-                let mut unclosed = Unclosed { arguments: &mut self, held: false };
-                json::copy(input, &shape, &mut unclosed).await?;
-                self.close();
-                self.region.end_call();
-                Ok(())
+        let shape = self.shape.clone();
+        let mut unclosed = Unclosed { arguments: &mut self, held: false };
+        input.fence(ends);
+        let read = json::copy(input, &shape, &mut unclosed).await;
+        if input.unfence('"') && read.is_err() {
+            if self.region.is_silent {
+                return Ok(());
             }
-            _ => {
-                let mut raw = String::new();
-                json::copy(input, &Shape::unknown(), &mut raw).await?;
-                self.all(&raw)
-            }
+            self.region.output.close_broken();
+            input.pin();
+            return Ok(());
         }
+        read?;
+        self.close();
+        self.region.end_call();
+        Ok(())
     }
 
-    /// All arguments at once, as JSON that is there already: an object, a string that holds one, or null. Ends the
-    /// call.
-    pub fn all(mut self, json: &str) -> Result<(), NotACall> {
-        let object = match json::read(json) {
-            Some(Spelled::Text(text)) if text.trim().is_empty() => Spelled::members([]),
-            Some(Spelled::Text(text)) => json::read(&text).ok_or(NotACall)?,
-            Some(Spelled::Plain(text)) if text == "null" => Spelled::members([]),
-            Some(value) => value,
-            None => return Err(NotACall),
-        };
-        if !matches!(object, Spelled::Members(_)) {
-            return Err(NotACall);
-        }
+    /// All arguments at once. Ends the call.
+    pub fn all(mut self, object: Spelled) {
         let fitted = self.shape.fit(object).to_string();
         self.json(&fitted[..fitted.len() - 1]);
         self.close();
         self.region.end_call();
-        Ok(())
     }
 
     /// One argument, as the Python value that comes next between a call's parentheses.
@@ -256,6 +245,26 @@ impl Arguments {
         }
         self.close();
         self.region.end_call();
+    }
+}
+
+/// Arguments as JSON that is there already: an object, alone in a list or written as a string; null, an empty list and an
+/// empty string are none at all.
+pub(super) fn all_of(json: &str) -> Result<Spelled, NotACall> {
+    let value = match json::read(json) {
+        Some(Spelled::Text(text)) if text.trim().is_empty() => return Ok(Spelled::members([])),
+        Some(Spelled::Text(text)) => json::read(&text),
+        value => value,
+    };
+    match value {
+        Some(Spelled::Plain(text)) if text == "null" => Ok(Spelled::members([])),
+        Some(Spelled::List(mut items)) if items.len() < 2 => match items.pop() {
+            None => Ok(Spelled::members([])),
+            Some(object @ Spelled::Members(_)) => Ok(object),
+            Some(_) => Err(NotACall),
+        },
+        Some(object @ Spelled::Members(_)) => Ok(object),
+        _ => Err(NotACall),
     }
 }
 

@@ -2,8 +2,14 @@
 
 use std::{ops::Deref, sync::Arc};
 
-use super::{Arguments, End, NotACall};
-use crate::chat::output::reading::Reading;
+use super::{Arguments, End, NotACall, arguments::all_of};
+use crate::{
+    chat::output::{
+        json::{self, Spelled},
+        reading::Reading,
+    },
+    schema::Shape,
+};
 
 /// Tools that families take code to be meant for.
 const INTERPRETERS: &[&str] = &["code_interpreter", "python", "ipython"];
@@ -14,6 +20,9 @@ pub struct Region {
     reading: Arc<Reading>,
     /// The mark that opened it; `None` where a call may begin without any, which may well be other text.
     pub(in crate::chat::output) opened_by: Option<&'static str>,
+    /// The call at hand is of a tool that nobody declared: it is read to its end, so that others may follow, and left
+    /// out.
+    pub(super) is_silent: bool,
 }
 
 impl Deref for Region {
@@ -27,7 +36,7 @@ impl Deref for Region {
 impl Region {
     /// Behind this mark, or where a call may begin without any.
     pub(in crate::chat::output) fn new(reading: &Arc<Reading>, opened_by: Option<&'static str>) -> Region {
-        Region { reading: Arc::clone(reading), opened_by }
+        Region { reading: Arc::clone(reading), opened_by, is_silent: false }
     }
 
     /// Whether this mark opened it.
@@ -43,15 +52,56 @@ impl Region {
         self.call_with_id(name, None)
     }
 
-    /// [`Region::call`] with the id that the model gave it.
+    /// [`Region::call`] with the id that the model gave it. Behind a mark, a call of a tool that was not declared is read,
+    /// too, and left out; it becomes text again where no other call is made.
     pub(in crate::chat::output) fn call_with_id(&self, name: &str, id: Option<String>) -> Result<Arguments, NotACall> {
         if !self.may_call(name) {
-            return Err(NotACall);
+            self.opened_by.ok_or(NotACall)?;
+            self.input.hold();
+            return Ok(Arguments::new(Region { is_silent: true, ..self.clone() }, Shape::unknown()));
         }
         let (name, shape) = self.tool(name).ok_or(NotACall)?;
         self.output.begin_call(name, id);
         self.input.unpin();
         Ok(Arguments::new(self.clone(), shape.clone()))
+    }
+
+    /// A call of this tool with all of its arguments: what comes next as JSON, up to one of these marks. Where there is
+    /// nothing before that mark, there are no arguments.
+    pub(in crate::chat::output) async fn call_with_object(
+        &self,
+        name: &str,
+        id: Option<String>,
+        ends: &[&str],
+    ) -> Result<(), NotACall> {
+        let input = &self.input;
+        input.skip_space().await;
+        for end in ends {
+            if input.is_next(end).await {
+                self.call_with_id(name, id)?.all(Spelled::members([]));
+                return Ok(());
+            }
+        }
+        if input.peek().await.ok_or(NotACall)? == '{' {
+            return self.call_with_id(name, id)?.object(ends).await;
+        }
+        let mut raw = String::new();
+        json::copy(input, &Shape::unknown(), &mut raw).await?;
+        let arguments = all_of(&raw)?;
+        self.call_with_id(name, id)?.all(arguments);
+        Ok(())
+    }
+
+    /// A call of this tool whose arguments were read before its name was.
+    pub(in crate::chat::output) fn call_with_all(
+        &self,
+        name: &str,
+        id: Option<String>,
+        json: &str,
+    ) -> Result<(), NotACall> {
+        let arguments = all_of(json)?;
+        self.call_with_id(name, id)?.all(arguments);
+        Ok(())
     }
 
     /// Whether a call of this tool may begin, which is what the answer says. One that may not is reported.
@@ -132,6 +182,9 @@ impl Region {
 
     /// A call is complete; a failure from here on takes back only what follows.
     pub(in crate::chat::output) fn end_call(&self) {
+        if self.is_silent {
+            return;
+        }
         self.output.end_call();
         self.input.pin();
     }

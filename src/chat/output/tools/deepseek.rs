@@ -32,15 +32,14 @@ impl Deepseek {
             return Err(NotACall);
         }
         input.skip_space().await;
-        let name = if input.is_next("{").await { first } else { word().await.ok_or(NotACall)? };
+        let name = if input.is_next("{").await { first } else { word().await.unwrap_or(first) };
         input.skip_space().await;
         let fenced = input.eat("```").await;
         input.eat("json").await;
         input.skip_space().await;
-        if !input.is_next("{").await {
-            return Err(NotACall);
-        }
-        region.call(name.trim())?.object().await?;
+        let mut ends = [self.end, self.close, self.call].concat();
+        ends.extend(fenced.then_some("```"));
+        region.call_with_object(name.trim(), None, &ends).await?;
         input.skip_space().await;
         if fenced {
             input.eat("```").await;

@@ -13,10 +13,7 @@ pub(super) async fn read(region: &Region) -> Result<(), NotACall> {
         return Err(NotACall);
     }
     input.skip_space().await;
-    if !input.is_next("{").await {
-        return Err(NotACall);
-    }
-    region.call(name.trim())?.object().await?;
+    region.call_with_object(name.trim(), None, &["</function>"]).await?;
     region.close("</function>").await;
     Ok(())
 }

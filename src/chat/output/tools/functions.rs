@@ -37,7 +37,7 @@ impl Functions {
         let mut arguments = region.call(name.trim())?;
         input.skip_space().await;
         if input.is_next("{").await {
-            arguments.object().await?;
+            arguments.object(&[self.all[1]]).await?;
             input.skip_space().await;
             let closed = input.eat("</function>").await;
             input.pin();
@@ -50,7 +50,8 @@ impl Functions {
                 if !input.eat(">").await {
                     return Err(NotACall);
                 }
-                let end = End { trim: !self.newline.is_empty(), ..End::tag(&["</parameter>"]) };
+                let before = ["<parameter=", "</function>", self.all[1]];
+                let end = End { trim: !self.newline.is_empty(), ..End::before(&["</parameter>"], &before) };
                 arguments.text(key.trim(), end).await?;
             } else if input.eat("</function>").await || input.is_next(self.all[1]).await {
                 arguments.end();

@@ -24,8 +24,14 @@ pub(in crate::chat::output) async fn message(
     name: &str,
     ends: &[&str],
 ) -> Result<Option<usize>, NotACall> {
-    match region.input.peek_after(0).await.ok_or(NotACall)?.0 {
-        '{' => region.call(name)?.object().await.map(|()| None),
+    region.input.skip_space().await;
+    for end in ends {
+        if region.input.is_next(end).await {
+            return region.call_with_all(name, None, "null").map(|()| None);
+        }
+    }
+    match region.input.peek().await.ok_or(NotACall)? {
+        '{' => region.call(name)?.object(ends).await.map(|()| None),
         _ => region.code_for(name, ends).await.map(Some),
     }
 }

@@ -32,7 +32,7 @@ async fn call(region: &Region) -> Result<(), NotACall> {
     let name = json::text(&region.input).await?;
     region.expect(":").await?;
     let name: String = serde_json::from_str(&name).map_err(|_| NotACall)?;
-    region.call(&name)?.object().await?;
+    region.call_with_object(&name, None, &[]).await?;
     region.expect("}").await
 }
 

@@ -8,6 +8,8 @@ use crate::chat::{Tool, ToolCall};
 const CALL: &str = "<|tool_call_begin|>";
 const ARGUMENTS: &str = "<|tool_call_argument_begin|>";
 const CALL_END: &str = "<|tool_call_end|>";
+/// Behind all calls; the second is a mistake that the models make.
+const ENDS: [&str; 2] = ["<|tool_calls_section_end|>", "<|tool_call_section_end|>"];
 
 /// Reads calls behind the token around all of them, or behind a call's own.
 pub(super) async fn read(region: &Region) -> Result<(), NotACall> {
@@ -18,7 +20,7 @@ pub(super) async fn read(region: &Region) -> Result<(), NotACall> {
         if begun || input.eat(CALL).await {
             one(region).await?;
             begun = false;
-        } else if input.eat("<|tool_calls_section_end|>").await || input.eat("<|tool_call_section_end|>").await {
+        } else if input.eat(ENDS[0]).await || input.eat(ENDS[1]).await {
             return Ok(());
         } else {
             return Err(NotACall);
@@ -36,7 +38,7 @@ async fn one(region: &Region) -> Result<(), NotACall> {
         Some((name, number)) if number.bytes().all(|byte| byte.is_ascii_digit()) => name.to_owned(),
         _ => id.clone(),
     };
-    region.call_with_id(&name, Some(id))?.object().await?;
+    region.call_with_object(&name, Some(id), &[CALL_END, CALL, ENDS[0], ENDS[1]]).await?;
     input.skip_space().await;
     input.eat(CALL_END).await;
     // What follows may be text, and this no part of it.

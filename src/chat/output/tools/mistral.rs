@@ -34,12 +34,19 @@ async fn named(region: &Region) -> Result<(), NotACall> {
     if input.eat("[CALL_ID]").await {
         id = input.word(|char| char.is_ascii_alphanumeric() || "_-".contains(char), NAME).await;
     }
-    input.eat("[ARGS]").await;
+    let is_certain = input.eat("[ARGS]").await;
     input.skip_space().await;
+    if is_certain {
+        // Behind this token nothing else can come; an answer that the model ended here has no arguments.
+        if input.peek().await.is_none() && input.is_complete() {
+            return region.call_with_all(&name, id, "null");
+        }
+        return region.call_with_object(&name, id, &["[TOOL_CALLS]"]).await;
+    }
     if !input.is_next("{").await {
         return Err(NotACall);
     }
-    region.call_with_id(&name, id)?.object().await
+    region.call_with_id(&name, id)?.object(&["[TOOL_CALLS]"]).await
 }
 
 impl Mistral {

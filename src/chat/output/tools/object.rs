@@ -162,10 +162,12 @@ pub(super) async fn call(region: &Region) -> Result<(), NotACall> {
         region.expect(":").await?;
         match key.as_str() {
             key if NAMES.contains(&key) && name.is_none() => {
-                name = Some(string(region).await?).filter(|name| region.may_call(name));
-                if name.is_none() {
+                let own = string(region).await?;
+                // Without a mark it may well be other text, and long.
+                if region.opened_by.is_none() && !region.declares(&own) {
                     return Err(NotACall);
                 }
+                name = Some(own);
             }
             // OpenAI's own form has both inside.
             "function" if name.is_none() => match nested(region).await? {
@@ -174,7 +176,7 @@ pub(super) async fn call(region: &Region) -> Result<(), NotACall> {
             },
             key if ARGUMENTS.contains(&key) && !called => match &name {
                 Some(name) => {
-                    region.call(name)?.object().await?;
+                    region.call_with_object(name, None, &[]).await?;
                     called = true;
                 }
                 None => arguments = Some(value(region).await?),
@@ -194,7 +196,7 @@ pub(super) async fn call(region: &Region) -> Result<(), NotACall> {
             input.pin();
             Ok(())
         }
-        (false, Some(name)) => region.call(&name)?.all(arguments.as_deref().unwrap_or("null")),
+        (false, Some(name)) => region.call_with_all(&name, None, arguments.as_deref().unwrap_or("null")),
         (false, None) => Err(NotACall),
     }
 }

@@ -56,7 +56,7 @@ impl Pairs {
         }
         let mut arguments = region.call(&name)?;
         if is_object {
-            arguments.object().await?;
+            arguments.object(&[self.close()]).await?;
             input.skip_space().await;
             return if input.eat(self.close()).await { Ok(()) } else { Err(NotACall) };
         }
@@ -95,7 +95,8 @@ impl Pairs {
         }
         let key = key.trim();
         let marks = &[self.value[1]];
-        let end = End::tag(marks);
+        let before = [self.key[0], self.close()];
+        let end = End::before(marks, &before);
         match is_string {
             Some(is_string) => arguments.stated(key, end, is_string).await?,
             None => arguments.text(key, end).await?,

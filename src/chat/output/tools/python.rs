@@ -44,7 +44,7 @@ pub(super) async fn call(region: &Region, is_first: fn(&Arguments) -> bool) -> R
     if !input.is_next("{").await || is_first(&arguments) {
         return each(region, arguments).await;
     }
-    arguments.object().await?;
+    arguments.object(&[]).await?;
     region.expect(")").await
 }
 

@@ -44,7 +44,7 @@ async fn one(region: &Region) -> Result<(), NotACall> {
     if !input.eat(ARGUMENTS).await {
         return Err(NotACall);
     }
-    region.call_with_id(&name, id)?.object().await?;
+    region.call_with_object(&name, id, &[CALL_END, CALL]).await?;
     input.skip_space().await;
     input.eat(CALL_END).await;
     // What follows may be text, and this no part of it.

@@ -40,7 +40,7 @@ impl Tags {
         let mut arguments = region.call(name.trim())?;
         input.skip_space().await;
         if input.is_next("{").await {
-            arguments.object().await?;
+            arguments.object(&[self.call[1]]).await?;
             input.skip_space().await;
             let closed = input.eat(self.call[1]).await;
             input.pin();
@@ -63,9 +63,15 @@ impl Tags {
             Some([open, _]) if open.starts_with(&region.input.pending()) => return Err(NotACall),
             _ => close,
         };
+        // The format goes on with another parameter or the end of the call.
+        let another = format!("{} ", self.parameter[0]);
+        let mut before = vec![another.as_str(), self.call[1]];
+        before.extend(self.all.iter().map(|[_, close]| *close));
+        let marks = [end];
+        let end = End::before(&marks, &before);
         match string {
-            Some(is_string) => arguments.stated(&name, End::tag(&[end]), is_string).await?,
-            None => arguments.text(&name, End::tag(&[end])).await?,
+            Some(is_string) => arguments.stated(&name, end, is_string).await?,
+            None => arguments.text(&name, end).await?,
         };
         Ok(())
     }

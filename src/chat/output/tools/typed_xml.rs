@@ -32,7 +32,7 @@ async fn one(region: &Region) -> Result<(), NotACall> {
             arguments.stated(&key, End::at(&[CLOSE]), is_string).await?;
         } else if input.eat("<|open|>json").await {
             attributes(region, ["type", ""]).await?;
-            arguments.object().await?;
+            arguments.object(&["<|close|>"]).await?;
             input.skip_space().await;
             let closed = input.eat("<|close|>json<|sep|>").await && input.eat("<|close|>call<|sep|>").await;
             return if closed { Ok(()) } else { Err(NotACall) };
