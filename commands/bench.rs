@@ -126,7 +126,8 @@ fn limits(arguments: &args::Bench) -> Limits {
 fn answering(opened: &Opened, engine: &Handle<Job>, only: bool) -> Result<Option<Model>, Failure> {
     let hello = Message::new(Role::User, "hello");
     let request = Request::new(vec![hello]);
-    let model = opened.model(engine.clone(), &args::FormatArgs::default(), &Thinking::default());
+    let parts = opened.parts(&args::FormatArgs::default(), &Thinking::default());
+    let model = parts.and_then(|parts| load::model(parts, engine.clone()));
     match model.and_then(|model| model.prompt(&request).map_err(Failure::from).map(|_| model)) {
         Ok(model) => Ok(Some(model)),
         Err(failure) if only => Err(failure),

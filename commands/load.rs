@@ -32,8 +32,10 @@ pub async fn load(name: Option<&str>, how: How<'_>, limits: Limits) -> Result<ch
     let How { sources, device, format, thinking } = how;
     let opened = open(name, sources).await?;
     let started = Instant::now();
+    // First the small files: what is wrong with them is known before the weights are read.
+    let parts = opened.parts(format, thinking)?;
     let (engine, _) = opened.start(&Device::start(), device, limits)?;
-    let model = opened.model(engine, format, thinking)?;
+    let model = model(parts, engine)?;
     say!("{} loaded in {:.1} s", opened.name(), started.elapsed().as_secs_f64());
     Ok(model)
 }
@@ -91,6 +93,7 @@ impl Opened {
 
     /// A model that writes text, and makes embeddings of its hidden states with the same weights.
     fn text_model(&self, thread: &Device, how: How<'_>, limits: Limits) -> Result<chat::Model, Failure> {
+        let parts = self.parts(how.format, how.thinking)?;
         let checkpoint = self.checkpoint.clone();
         let options = options(how.device);
         let (sender, dimensions) = std::sync::mpsc::channel();
@@ -100,7 +103,7 @@ impl Opened {
                 (text::Scheduler::new(runner, limits, writing), EmbedScheduler::new(embedder, reading))
             })
         });
-        let mut model = self.model(finished(text)?, how.format, how.thinking)?;
+        let mut model = model(parts, finished(text)?)?;
         let engine = embedding.wait().map_err(|error| Failure::new(error.to_string()))?;
         let dimensions = dimensions.recv().expect("what is loaded has said its dimensions; its silence is a bug");
         let vectors = Box::new(chat::EngineVectors { engine, dimensions });
@@ -115,6 +118,7 @@ impl Opened {
         limits: Limits,
     ) -> Result<chat::EmbeddingModel, Failure> {
         let tokenizer = chat::Tokenizer::from_source(&self.checkpoint.tokenizer()?)?;
+        tokenizer.warnings().iter().for_each(|warning| say!("warning: {warning}"));
         let checkpoint = self.checkpoint.clone();
         let options = options(device);
         let (sender, dimensions) = std::sync::mpsc::channel();
@@ -151,8 +155,8 @@ impl Opened {
         Ok((engine, cost))
     }
 
-    /// Its text side, over the engine that has its weights. `thinking` is for requests that say nothing of it.
-    pub fn model(&self, engine: Handle<Job>, format: &FormatArgs, thinking: &Thinking) -> Result<chat::Model, Failure> {
+    /// Its text side. `thinking` is for requests that say nothing of it.
+    pub fn parts(&self, format: &FormatArgs, thinking: &Thinking) -> Result<chat::ModelParts, Failure> {
         let names = chat::Names { tools: format.tool_format.as_deref(), reasoning: format.reasoning_format.as_deref() };
         let (mut parts, warnings) = chat::ModelParts::open(&self.checkpoint, names)?;
         warnings.iter().for_each(|warning| say!("warning: {warning}"));
@@ -163,8 +167,7 @@ impl Opened {
             parts.sampling = parts.sampling.or(&chat::Sampling::named(settings));
         }
         parts.thinking = thinking.clone();
-        chat::Model::new(parts, engine)
-            .map_err(|error| Failure::from(error).hint("serve it without --think and --thinking-budget"))
+        Ok(parts)
     }
 
     /// What it was asked by.
@@ -176,6 +179,12 @@ impl Opened {
     pub fn names(&self) -> Vec<String> {
         names(&self.source, self.checkpoint.path())
     }
+}
+
+/// A model's text side over the engine that has its weights.
+pub fn model(parts: chat::ModelParts, engine: Handle<Job>) -> Result<chat::Model, Failure> {
+    chat::Model::new(parts, engine)
+        .map_err(|error| Failure::from(error).hint("serve it without --think and --thinking-budget"))
 }
 
 /// Waits until it is loaded.

@@ -2,13 +2,13 @@
 
 use serde_json::Value;
 
-use super::Error;
 use super::text::Text;
 
 /// The model's generation defaults, as far as the checkpoint says them.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Generation {
-    /// The tokens that the checkpoint says end an answer, sorted, each once.
+    /// The tokens that the checkpoint says by their ids end an answer, sorted, each once; the `eos_token` of
+    /// [`super::Checkpoint::special_tokens`] is another.
     pub eos_token_ids: Vec<u32>,
     /// The sampling that the model's makers recommend, by the names of `generation_config.json`.
     pub sampling: Vec<(&'static str, f64)>,
@@ -21,26 +21,19 @@ const SETTINGS: [&str; 5] = ["temperature", "top_k", "top_p", "min_p", REPETITIO
 /// The one setting that greedy decoding has, too.
 const REPETITION: &str = "repetition_penalty";
 
-pub(super) fn of(config: &Value, text: &Text) -> Result<Generation, Error> {
+pub(super) fn of(config: &Value, text: &Text) -> Generation {
     let sampling = text.generation_config().map(sampling).unwrap_or_default();
     let mut generation = Generation { eos_token_ids: Vec::new(), sampling };
     let text_config = config.get("text_config");
     for place in [text.generation_config(), Some(config), text_config].into_iter().flatten() {
         generation.eos_token_ids.extend(ids(place.get("eos_token_id")));
     }
-    match text {
-        Text::Folder { .. } => {
-            if let Some(token) = text.special_token("eos_token") {
-                generation.eos_token_ids.extend(text.special_id(&token)?);
-            }
-        }
-        Text::Gguf(vocabulary) => {
-            generation.eos_token_ids.extend([vocabulary.eos, vocabulary.eot, vocabulary.eom].into_iter().flatten());
-        }
+    if let Text::Gguf(vocabulary) = text {
+        generation.eos_token_ids.extend([vocabulary.eos, vocabulary.eot, vocabulary.eom].into_iter().flatten());
     }
     generation.eos_token_ids.sort_unstable();
     generation.eos_token_ids.dedup();
-    Ok(generation)
+    generation
 }
 
 /// The sampling settings of a `generation_config.json`. `do_sample: false` says that they are leftovers, but for the

@@ -5,6 +5,7 @@
 //! every byte they promise is there; tensors are read one by one, when asked for. A GGUF is translated into the
 //! vocabulary of a Hugging Face folder (config keys, tensor names), so that a reader knows one kind of checkpoint.
 
+mod added;
 mod dtype;
 mod error;
 mod generation;
@@ -25,6 +26,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
+pub use added::{AddedToken, Rank};
 pub use dtype::Dtype;
 pub use error::Error;
 pub use generation::Generation;
@@ -202,7 +204,9 @@ impl Checkpoint {
 
     /// The tokenizer as the checkpoint has it: a tokenizer.json, or the vocabulary of a GGUF.
     pub fn tokenizer(&self) -> Result<TokenizerSource, Error> {
-        self.text.tokenizer()
+        let homes = [Some(&self.config), self.config.get("text_config")];
+        let rows = homes.into_iter().flatten().find_map(|home| home.get("vocab_size")?.as_u64());
+        self.text.tokenizer(rows)
     }
 
     /// The content of `tokenizer_config.json`; a GGUF has none.
@@ -219,7 +223,7 @@ impl Checkpoint {
 
     /// The special tokens that have a part, by its name (bos_token, eos_token, unk_token …), with their texts.
     pub fn special_tokens(&self) -> Vec<(String, String)> {
-        let tokens = text::SPECIAL_TOKENS.iter();
+        let tokens = added::SPECIAL_TOKENS.iter();
         tokens.filter_map(|&part| Some((part.to_owned(), self.text.special_token(part)?))).collect()
     }
 
@@ -235,7 +239,7 @@ impl Checkpoint {
     }
 
     /// The tokens that end an answer and the sampling that the model's makers recommend.
-    pub fn generation(&self) -> Result<Generation, Error> {
+    pub fn generation(&self) -> Generation {
         generation::of(&self.config, &self.text)
     }
 }

@@ -191,7 +191,7 @@ fn gguf_becomes_a_hugging_face_checkpoint() {
     assert_eq!(checkpoint.templates().unwrap().unwrap().default, "{{ messages }}");
     let special = ["bos_token", "eos_token"].map(|part| (part.to_owned(), "<|endoftext|>".to_owned()));
     assert_eq!(checkpoint.special_tokens(), special);
-    assert_eq!(checkpoint.generation().unwrap().eos_token_ids, [0]);
+    assert_eq!(checkpoint.generation().eos_token_ids, [0]);
     let TokenizerSource::Gguf(vocabulary) = checkpoint.tokenizer().unwrap() else { panic!("not a GGUF's") };
     assert_eq!((vocabulary.tokens.len(), vocabulary.merges.as_slice()), (5, &["a b".to_owned()][..]));
     assert_eq!(vocabulary.pre.as_deref(), Some("smollm"));
@@ -252,6 +252,7 @@ fn gguf_metadata_refusals() {
         ("llama.block_count", "no llama.block_count"),
         ("tokenizer.ggml.tokens", "no tokenizer"),
         ("tokenizer.ggml.model", "no tokenizer"),
+        ("tokenizer.ggml.merges", "no tokenizer.ggml.merges"),
     ] {
         check_refusal(|w| w.metadata.retain(|(key, _)| key != missing), piece);
     }
@@ -323,20 +324,49 @@ fn generation_from_every_place() {
     ];
     let (_folder, checkpoint) = text_folder(&files);
     let expected = Generation {
-        eos_token_ids: vec![2, 7, 9, 11],
+        eos_token_ids: vec![2, 7, 9],
         sampling: vec![("temperature", 0.6), ("top_k", 20.0), ("top_p", 0.95)],
     };
-    assert_eq!(checkpoint.generation().unwrap(), expected);
+    assert_eq!(checkpoint.generation(), expected);
     let special = [("bos_token".to_owned(), "<b>".to_owned()), ("eos_token".to_owned(), "<e>".to_owned())];
     assert_eq!(checkpoint.special_tokens(), special);
-    assert_eq!(checkpoint.tokenizer().unwrap(), TokenizerSource::Json(tokenizer.as_bytes().to_vec()));
+    let TokenizerSource::Json { json, added, rows } = checkpoint.tokenizer().unwrap() else { panic!("a folder") };
+    assert_eq!((json.as_slice(), rows), (tokenizer.as_bytes(), None));
+    assert_eq!(added.iter().map(|token| token.content.as_str()).collect::<Vec<_>>(), ["<b>", "<e>"]);
     let greedy = generation_config.replace("\"do_sample\": true", "\"do_sample\": false");
     let (_folder, checkpoint) = text_folder(&[("generation_config.json", &greedy)]);
     let expected = Generation { eos_token_ids: vec![2, 7, 9], ..Generation::default() };
-    assert_eq!(checkpoint.generation().unwrap(), expected);
+    assert_eq!(checkpoint.generation(), expected);
     assert!(checkpoint.tokenizer().unwrap_err().to_string().contains("no tokenizer.json"));
     let map = ("special_tokens_map.json", r#"{"eos_token": "<old>", "unk_token": {"content": "<u>"}}"#);
     let special = text_folder(&[("tokenizer_config.json", tokenizer_config), map]).1.special_tokens();
     let special: Vec<&str> = special.iter().map(|(_, token)| token.as_str()).collect();
     assert_eq!(special, ["<b>", "<e>", "<u>"]);
+}
+
+/// Each token as `content special rank id`, after transformers 5.24's choice of files.
+#[test]
+fn added_tokens_of_the_other_files() {
+    let tokenizer = ("tokenizer.json", "{}");
+    let check = |files: &[(&str, &str)], expected: &[&str]| {
+        let files: Vec<(&str, &str)> = [tokenizer].into_iter().chain(files.iter().copied()).collect();
+        let TokenizerSource::Json { added, .. } = text_folder(&files).1.tokenizer().unwrap() else { panic!() };
+        let shown = added.iter().map(|one| {
+            let id = one.id.map_or("-".to_owned(), |id| id.to_string());
+            format!("{} {} {:?} {id}", one.content, one.special, one.rank)
+        });
+        assert_eq!(shown.collect::<Vec<_>>(), expected, "{files:?}");
+    };
+    let map = ("special_tokens_map.json", r#"{"eos_token": "<e>", "additional_special_tokens": ["<x>"]}"#);
+    let listed = ("added_tokens.json", r#"{"<n>": 9, "<e>": 8}"#);
+    check(&[], &[]);
+    check(&[map, listed], &["<e> true New 8", "<n> false New 9", "<e> true Special -", "<x> true New -"]);
+    // With a decoder, the older files are leftovers.
+    let decoder = r#"{"added_tokens_decoder": {"10": {"content": "<b>", "special": true}, "9": {"content": "<a>"}},
+        "pad_token": {"content": "<p>"}, "extra_special_tokens": {"image_token": "<i>"}}"#;
+    let expected = ["<a> false Flags 9", "<b> true Flags 10", "<p> true Special -", "<i> true New -"];
+    check(&[("tokenizer_config.json", decoder), map, listed], &expected);
+    let wrong = ("tokenizer_config.json", r#"{"added_tokens_decoder": {"nine": {"content": "<a>"}}}"#);
+    let error = text_folder(&[tokenizer, wrong]).1.tokenizer().unwrap_err().to_string();
+    assert!(error.contains("added_tokens_decoder: nine") && error.contains("tokenizer_config.json"), "{error}");
 }

@@ -4,18 +4,15 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
+use super::added::{self, AddedToken};
 use super::gguf::Vocabulary;
 use super::{Error, read_json};
-
-/// The parts that special tokens have, as transformers names them.
-pub(super) const SPECIAL_TOKENS: [&str; 7] =
-    ["bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token"];
 
 /// A tokenizer as the checkpoint has it.
 #[derive(Debug, Clone, PartialEq)]
 pub enum TokenizerSource {
-    /// The content of a `tokenizer.json`.
-    Json(Vec<u8>),
+    /// The content of a `tokenizer.json`, and what the files beside it add.
+    Json { json: Vec<u8>, added: Vec<AddedToken>, rows: Option<u64> },
     /// The vocabulary of a GGUF.
     Gguf(Box<Vocabulary>),
 }
@@ -46,14 +43,18 @@ impl Text {
         })
     }
 
-    pub(super) fn tokenizer(&self) -> Result<TokenizerSource, Error> {
-        let folder = match self {
+    /// `rows`: how many tokens the model has embeddings for.
+    pub(super) fn tokenizer(&self, rows: Option<u64>) -> Result<TokenizerSource, Error> {
+        let (folder, config, map) = match self {
             Text::Gguf(vocabulary) => return Ok(TokenizerSource::Gguf(vocabulary.clone())),
-            Text::Folder { folder, .. } => folder,
+            Text::Folder { folder, tokenizer_config, special_tokens_map, .. } => {
+                (folder, tokenizer_config.as_ref(), special_tokens_map.as_deref())
+            }
         };
         let path = folder.join("tokenizer.json");
         if path.exists() {
-            return std::fs::read(&path).map(TokenizerSource::Json).map_err(|error| Error::io(&path, error));
+            let json = std::fs::read(&path).map_err(|error| Error::io(&path, error))?;
+            return Ok(TokenizerSource::Json { json, added: added::of(folder, config, map)?, rows });
         }
         let other = ["tokenizer.model", "vocab.json", "tiktoken.model"].iter().find(|name| folder.join(name).exists());
         let message = match other {
@@ -95,27 +96,5 @@ impl Text {
                 vocabulary.tokens.get(id? as usize).cloned()
             }
         }
-    }
-
-    /// The id of a special token, from the tokenizer's own list of added tokens.
-    pub(super) fn special_id(&self, token: &str) -> Result<Option<u32>, Error> {
-        let Text::Folder { folder, tokenizer_config, .. } = self else {
-            return Ok(None);
-        };
-        let decoder = tokenizer_config.as_ref().and_then(|config| config.get("added_tokens_decoder"));
-        for (id, entry) in decoder.and_then(Value::as_object).into_iter().flatten() {
-            if entry.get("content").and_then(Value::as_str) == Some(token) {
-                return Ok(id.parse().ok());
-            }
-        }
-        let path = folder.join("tokenizer.json");
-        if !path.exists() {
-            return Ok(None);
-        }
-        let json = read_json(&path)?;
-        let added = json.get("added_tokens").and_then(Value::as_array);
-        let entry =
-            added.into_iter().flatten().find(|entry| entry.get("content").and_then(Value::as_str) == Some(token));
-        Ok(entry.and_then(|entry| u32::try_from(entry.get("id")?.as_u64()?).ok()))
     }
 }

@@ -68,7 +68,7 @@ impl Bench {
         }
         let checkpoint = Checkpoint::open(&path).unwrap();
         let tokenizer = Tokenizer::from_source(&checkpoint.tokenizer().unwrap()).unwrap();
-        Some(Bench::new(tokenizer, checkpoint.generation().unwrap().eos_token_ids))
+        Some(Bench::new(tokenizer, checkpoint.generation().eos_token_ids))
     }
 
     pub fn guide(&self, grammar: &Grammar) -> AnswerGuide {

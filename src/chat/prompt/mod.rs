@@ -3,8 +3,10 @@
 //! The main path: [`PromptBuilder::build`] puts tools into the text where the template needs that, renders the template
 //! and encodes the text, in which people's words are no control tokens.
 
+mod added;
 mod builder;
 mod conversation;
+mod mended;
 pub(in crate::chat) mod plain_text;
 pub(in crate::chat) mod template;
 pub(in crate::chat) mod tokenizer;

@@ -7,11 +7,15 @@
 use std::{borrow::Cow, collections::BTreeMap};
 
 use serde_json::Value;
-use tokenizers::Tokenizer as Pipeline;
+use tokenizers::{AddedToken, Tokenizer as Pipeline};
 
-use super::{plain_text, vocabulary};
+use super::{
+    added,
+    mended::{doubles, mended},
+    plain_text, vocabulary,
+};
 use crate::chat::{Error, LoadError};
-use crate::checkpoint::TokenizerSource;
+use crate::checkpoint::{TokenType, TokenizerSource, Vocabulary};
 
 /// A model's tokenizer.
 pub struct Tokenizer {
@@ -21,6 +25,8 @@ pub struct Tokenizer {
     special: BTreeMap<u32, String>,
     /// Whether one space at the start of a decoded text is an artefact of encoding.
     strips_first_space: bool,
+    /// What is odd about it.
+    warnings: Vec<String>,
 }
 
 /// The bytes of every token id, in one block; special tokens have none.
@@ -52,15 +58,29 @@ impl Tokenizer {
     /// The tokenizer of a checkpoint.
     pub fn from_source(source: &TokenizerSource) -> Result<Tokenizer, LoadError> {
         match source {
-            TokenizerSource::Json(json) => Tokenizer::from_json(json),
-            TokenizerSource::Gguf(vocabulary) => Tokenizer::from_json(&vocabulary::to_json(vocabulary)?),
+            TokenizerSource::Json { json, added, rows } => {
+                let mut pipeline = parse(json)?;
+                let warnings = added::add(&mut pipeline, added, *rows)?;
+                Ok(Tokenizer { warnings, ..Tokenizer::of(Listed::of(&pipeline), pipeline)? })
+            }
+            TokenizerSource::Gguf(vocabulary) => {
+                let (vocabulary, warnings) = mended(vocabulary);
+                let pipeline = parse(&vocabulary::to_json(&vocabulary)?)?;
+                let mut listed = Listed::of(&pipeline);
+                listed.add_doubles(&vocabulary);
+                Ok(Tokenizer { warnings, ..Tokenizer::of(listed, pipeline)? })
+            }
         }
     }
 
-    /// The tokenizer that a `tokenizer.json` describes.
+    /// The tokenizer that a `tokenizer.json` alone describes.
     pub fn from_json(json: &[u8]) -> Result<Tokenizer, LoadError> {
+        let pipeline = parse(json)?;
+        Tokenizer::of(Listed::of(&pipeline), pipeline)
+    }
+
+    fn of(listed: Listed, mut pipeline: Pipeline) -> Result<Tokenizer, LoadError> {
         let wrong = |error: &dyn std::fmt::Display| LoadError::Tokenizer(error.to_string());
-        let mut pipeline = Pipeline::from_bytes(json).map_err(|error| wrong(&error))?;
         // A training leftover in many files; a prompt must never be cut or filled up silently.
         pipeline.with_truncation(None).map_err(|error| wrong(&error))?;
         pipeline.with_padding(None);
@@ -69,10 +89,16 @@ impl Tokenizer {
         };
         let decoder = serde_json::to_value(decoder).map_err(|error| wrong(&error))?;
         let spelling = Spelling::of(&decoder)?;
-        let bytes = TokenBytes::of(&pipeline, &spelling);
-        let special = pipeline.get_added_tokens_decoder().into_iter().filter(|(_, token)| token.special);
+        let bytes = TokenBytes::of(&listed, &spelling);
+        let special = listed.added.into_iter().filter(|(_, token)| token.special);
         let special = special.map(|(id, token)| (id, token.content)).collect();
-        Ok(Tokenizer { pipeline, bytes, special, strips_first_space: spelling.strips_first_space })
+        let strips_first_space = spelling.strips_first_space;
+        Ok(Tokenizer { pipeline, bytes, special, strips_first_space, warnings: Vec::new() })
+    }
+
+    /// What is odd about its files, for a log.
+    pub fn warnings(&self) -> &[String] {
+        &self.warnings
     }
 
     /// The ids of a text. `add_special` adds what the tokenizer puts around a text of its own (a BOS, say); chat
@@ -136,6 +162,11 @@ impl Tokenizer {
     /// The id of a special token, by its name.
     pub fn special_id(&self, name: &str) -> Option<u32> {
         self.id(name).filter(|id| self.special.contains_key(id))
+    }
+
+    /// The ids of all special tokens of this name: a GGUF may have it twice.
+    pub fn special_ids(&self, name: &str) -> impl Iterator<Item = u32> {
+        self.special.iter().filter(move |(_, other)| *other == name).map(|(&id, _)| id)
     }
 
     /// The names of all special tokens.
@@ -231,18 +262,49 @@ impl Decoder {
     }
 }
 
-impl TokenBytes {
-    fn of(pipeline: &Pipeline, spelling: &Spelling) -> TokenBytes {
-        let added = pipeline.get_added_tokens_decoder();
+fn parse(json: &[u8]) -> Result<Pipeline, LoadError> {
+    Pipeline::from_bytes(json).map_err(|error| LoadError::Tokenizer(error.to_string()))
+}
+
+/// Every token by its id.
+struct Listed {
+    names: Vec<String>,
+    /// Those that are found in a text as a whole.
+    added: BTreeMap<u32, AddedToken>,
+}
+
+impl Listed {
+    fn of(pipeline: &Pipeline) -> Listed {
         let vocabulary = pipeline.get_vocab(true);
         let count = vocabulary.values().max().map_or(0, |&id| id as usize + 1);
-        let mut names = vec![""; count];
-        for (name, &id) in &vocabulary {
+        let mut names = vec![String::new(); count];
+        for (name, id) in vocabulary {
             names[id as usize] = name;
         }
-        let mut bytes = TokenBytes { block: Vec::new(), ends: Vec::with_capacity(count) };
-        for (id, name) in (0u32..).zip(names) {
-            match added.get(&id) {
+        Listed { names, added: pipeline.get_added_tokens_decoder().into_iter().collect() }
+    }
+
+    /// Takes in the tokens that a GGUF has a second time: a pipeline knows one id a name, but the model may well say
+    /// the other.
+    fn add_doubles(&mut self, vocabulary: &Vocabulary) {
+        for id in doubles(vocabulary) {
+            let name = &vocabulary.tokens[id];
+            self.names[id].clone_from(name);
+            let special = match vocabulary.types[id] {
+                TokenType::Control | TokenType::Unknown => true,
+                TokenType::UserDefined => false,
+                TokenType::Normal | TokenType::Unused | TokenType::Byte => continue,
+            };
+            self.added.insert(id as u32, AddedToken::from(name.clone(), special));
+        }
+    }
+}
+
+impl TokenBytes {
+    fn of(listed: &Listed, spelling: &Spelling) -> TokenBytes {
+        let mut bytes = TokenBytes { block: Vec::new(), ends: Vec::with_capacity(listed.names.len()) };
+        for (id, name) in (0u32..).zip(&listed.names) {
+            match listed.added.get(&id) {
                 Some(token) if token.special => {}
                 Some(token) => bytes.block.extend_from_slice(token.content.as_bytes()),
                 None => spelling.spell(name, &mut bytes.block),

@@ -5,7 +5,7 @@ use std::io::Write;
 use tokenizers::{OffsetReferential, OffsetType, PreTokenizedString, PreTokenizer};
 
 use super::*;
-use crate::checkpoint::{Checkpoint, TokenType, Vocabulary};
+use crate::checkpoint::{Checkpoint, Rank};
 
 fn vocabulary(model: &str, pre: &str, tokens: Vec<(String, TokenType)>) -> Vocabulary {
     let (tokens, types) = tokens.into_iter().unzip();
@@ -315,4 +315,111 @@ fn word_pieces() {
     let ids = tokenizer.encode("it embeds it", true).expect("ids");
     assert_eq!(ids, [4, 1, 2, 3, 4]);
     assert_eq!(tokenizer.decode(&ids), "it embeds it");
+}
+
+/// What a GGUF types as text though it is a mark is a control token, and a warning names it.
+#[test]
+fn marks_that_a_converter_took_for_text() {
+    use TokenType::{Control, Normal, Unused, UserDefined};
+    // With merges, the last of them makes the token.
+    let check = |name: &str, kind: TokenType, merges: &[&str], special: bool| {
+        let mut vocabulary = byte_level("qwen2");
+        for merge in merges {
+            vocabulary.merges.push((*merge).to_owned());
+            vocabulary.tokens.push(merge.replace(' ', ""));
+            vocabulary.types.push(Normal);
+        }
+        if merges.is_empty() {
+            vocabulary.tokens.push(name.to_owned());
+            vocabulary.types.push(kind);
+        }
+        let tokenizer = load(vocabulary);
+        assert_eq!(tokenizer.special_id(name).is_some(), special, "{name} {kind:?}");
+        let warned = tokenizer.warnings().iter().any(|warning| warning.contains(name));
+        assert_eq!(warned, special && kind != TokenType::Control, "{name} {kind:?}: {:?}", tokenizer.warnings());
+        if special {
+            assert_eq!(tokenizer.encode(&format!("a{name}"), false).unwrap().len(), 2, "{name}");
+        }
+    };
+    for kind in [Control, UserDefined, Normal, Unused] {
+        check("<|im_end|>", kind, &[], true);
+        check("<end_of_turn>", kind, &[], true);
+    }
+    check("<|im_start|>", Normal, &[], true);
+    check("<｜User｜>", Normal, &[], true);
+    // Its makers want it shown.
+    check("<|im_start|>", UserDefined, &[], false);
+    check("<tool_call>", UserDefined, &[], false);
+    check("<div>", Normal, &[], false);
+    // What merges make is text, whatever it looks like.
+    check("<|>", Normal, &[], false);
+    check("<|a|>", Normal, &["< |", "<| a", "<|a |", "<|a| >"], false);
+    // A file without types has its own ends as text, too.
+    let mut vocabulary = byte_level("qwen2");
+    vocabulary.tokens[1] = "</s>".into();
+    vocabulary.types.fill(Normal);
+    let tokenizer = load(vocabulary);
+    assert_eq!((tokenizer.special_id("</s>"), tokenizer.special_id("<|s|>")), (Some(1), Some(0)));
+    assert!(tokenizer.warnings()[0].contains("<|s|>, </s>"), "{:?}", tokenizer.warnings());
+    assert!(load(byte_level("qwen2")).warnings().is_empty());
+}
+
+#[test]
+fn a_gguf_without_a_way_of_splitting_is_warned_about() {
+    let tokenizer = load(Vocabulary { pre: None, ..byte_level("qwen2") });
+    assert!(tokenizer.warnings()[0].contains("tokenizer.ggml.pre"), "{:?}", tokenizer.warnings());
+    assert!(load(Vocabulary { pre: None, ..sentence_piece() }).warnings().is_empty());
+}
+
+/// Ids decode by their place in the list; texts take the last of a name, as llama.cpp does.
+#[test]
+fn names_that_a_gguf_has_twice() {
+    let mut vocabulary = byte_level("qwen2");
+    for (name, kind) in [("Ġab", TokenType::Normal), ("<|e|>", TokenType::Control)] {
+        vocabulary.tokens.push(name.to_owned());
+        vocabulary.types.push(kind);
+    }
+    let tokenizer = load(vocabulary);
+    assert_eq!(tokenizer.vocab_size(), 263);
+    assert_eq!((tokenizer.bytes_of(260), tokenizer.bytes_of(261)), (&b" ab"[..], &b" ab"[..]));
+    assert_eq!(tokenizer.special_ids("<|e|>").collect::<Vec<_>>(), [1, 262]);
+    assert_eq!(tokenizer.decode(&[260, 1, 261, 262]), " ab ab");
+    assert_eq!(tokenizer.encode(" ab<|e|>", false).unwrap(), [261, 262]);
+    assert!(tokenizer.warnings()[0].contains("2 names twice"), "{:?}", tokenizer.warnings());
+}
+
+/// As transformers 5.24 has them: the configuration's flags count, named tokens are special, the rest is only added.
+#[test]
+fn tokens_of_the_files_beside_tokenizer_json() {
+    let json = vocabulary::to_json(&byte_level("qwen2")).unwrap();
+    let token = |content: &str, special: bool, rank: Rank, id: Option<u64>| crate::checkpoint::AddedToken {
+        content: content.to_owned(),
+        special,
+        single_word: false,
+        lstrip: false,
+        rstrip: false,
+        normalized: false,
+        id,
+        rank,
+    };
+    let open = |added: Vec<crate::checkpoint::AddedToken>, rows: u64| {
+        let source = TokenizerSource::Json { json: json.clone(), added, rows: Some(rows) };
+        Tokenizer::from_source(&source).unwrap()
+    };
+    let added = vec![
+        token("<|e|>", false, Rank::Flags, Some(1)),
+        token("<tool é>", true, Rank::New, None),
+        token("Ġab", true, Rank::Special, None),
+        token("<new>", true, Rank::Flags, Some(261)),
+        token("<odd>", false, Rank::Flags, Some(900)),
+    ];
+    let tokenizer = open(added, 263);
+    assert_eq!(tokenizer.encode("<new>a<odd>", false).unwrap(), [261, tokenizer.id("a").unwrap(), 262]);
+    assert_eq!(tokenizer.decode(&[1, 2, 260, 261, 262]), "<|e|><tool é><odd>");
+    assert_eq!(tokenizer.special_names().collect::<Vec<_>>(), ["<|s|>", "Ġab", "<new>"]);
+    assert!(tokenizer.warnings().len() == 1 && tokenizer.warnings()[0].contains("900"), "{:?}", tokenizer.warnings());
+    // The model could not read a token that it has no row for.
+    let tokenizer = open(vec![token("<new>", true, Rank::Flags, Some(261))], 261);
+    assert_eq!(tokenizer.id("<new>"), None);
+    assert!(tokenizer.warnings()[0].contains("<new>"), "{:?}", tokenizer.warnings());
 }

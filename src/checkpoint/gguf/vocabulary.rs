@@ -53,14 +53,6 @@ pub enum TokenType {
     Byte,
 }
 
-impl Vocabulary {
-    /// The tokens that are no text, with their ids.
-    pub fn controls(&self) -> impl Iterator<Item = (u32, &str)> {
-        let typed = self.types.iter().zip(&self.tokens).zip(0u32..);
-        typed.filter(|((kind, _), _)| **kind == TokenType::Control).map(|((_, token), id)| (id, token.as_str()))
-    }
-}
-
 pub(super) fn of(path: &Path, metadata: &Metadata) -> Result<Vocabulary, Error> {
     let Some(model) = metadata.text("tokenizer.ggml.model") else {
         return Err(Error::missing(path, "the GGUF holds no tokenizer (no tokenizer.ggml.model)"));
@@ -68,6 +60,13 @@ pub(super) fn of(path: &Path, metadata: &Metadata) -> Result<Vocabulary, Error> 
     let tokens = strings(path, metadata, "tokenizer.ggml.tokens")?;
     if tokens.is_empty() {
         return Err(Error::missing(path, "the GGUF holds no tokenizer (no tokenizer.ggml.tokens)"));
+    }
+    let merges = strings(path, metadata, "tokenizer.ggml.merges")?;
+    // Without them every text would be cut into single bytes, and the model would answer nonsense.
+    if model == "gpt2" && metadata.get("tokenizer.ggml.merges").is_none() {
+        let message = "the GGUF has no tokenizer.ggml.merges, which a tokenizer of the kind gpt2 needs; its converter \
+                       was broken: convert the model anew, or take another file";
+        return Err(Error::missing(path, message));
     }
     let types = token_types(path, metadata, tokens.len())?;
     let scores = scores(path, metadata, tokens.len())?;
@@ -81,7 +80,7 @@ pub(super) fn of(path: &Path, metadata: &Metadata) -> Result<Vocabulary, Error> 
         pre: metadata.text("tokenizer.ggml.pre").map(str::to_owned),
         types,
         scores,
-        merges: strings(path, metadata, "tokenizer.ggml.merges")?,
+        merges,
         bos: id("bos"),
         eos: id("eos"),
         eot: id("eot"),
