@@ -73,7 +73,9 @@ pub async fn open(name: Option<&str>, sources: &Sources) -> Result<Opened, Failu
     }
     let source = hub.resolve(name.unwrap_or(hub::STARTER))?;
     let path = crate::pull::fetch(&hub, &source).await?;
-    Ok(Opened { source, checkpoint: Arc::new(Checkpoint::open(&path)?) })
+    let checkpoint = Checkpoint::open(&path)?;
+    checkpoint.warnings().iter().for_each(|warning| eprintln!("warning: {warning}"));
+    Ok(Opened { source, checkpoint: Arc::new(checkpoint) })
 }
 
 /// A model on this machine, not loaded.

@@ -10,6 +10,7 @@ mod dtype;
 mod error;
 mod generation;
 mod gguf;
+mod index;
 mod pooling;
 mod safetensors;
 mod templates;
@@ -52,6 +53,7 @@ pub struct Checkpoint {
     tensors: Vec<Tensor>,
     by_name: HashMap<String, usize>,
     text: text::Text,
+    warnings: Vec<String>,
 }
 
 /// Where a tensor lies. [`Checkpoint::read`] gets its bytes.
@@ -90,9 +92,9 @@ impl Checkpoint {
         if !metadata.is_dir() {
             return Checkpoint::open_gguf(path);
         }
-        let files = safetensors::files(path)?;
-        if !files.is_empty() {
-            return Checkpoint::open_folder(path, &files);
+        let files = index::Files::of(path)?;
+        if !files.paths.is_empty() {
+            return Checkpoint::open_folder(path, files);
         }
         match gguf::file_in(path)? {
             Some(file) => Checkpoint::open_gguf(&file),
@@ -100,20 +102,22 @@ impl Checkpoint {
         }
     }
 
-    fn open_folder(folder: &Path, files: &[PathBuf]) -> Result<Checkpoint, Error> {
+    fn open_folder(folder: &Path, mut files: index::Files) -> Result<Checkpoint, Error> {
         let config_path = folder.join("config.json");
         if !config_path.exists() {
             return Err(Error::missing(folder, "the folder has weights but no config.json; pull the model again"));
         }
         let config = read_json(&config_path)?;
         let mut weights = Weights { shards: Vec::new(), tensors: Vec::new() };
-        for file in files {
+        for file in &files.paths {
             let (shard, found) = safetensors::read_header(file, weights.shards.len())?;
             weights.shards.push(shard);
             weights.tensors.extend(found);
         }
+        files.choose(&mut weights);
         let text = text::Text::of_folder(folder)?;
-        Checkpoint::assemble(folder, config, weights, text)
+        let checkpoint = Checkpoint::assemble(folder, config, weights, text)?;
+        Ok(Checkpoint { warnings: files.warnings, ..checkpoint })
     }
 
     fn open_gguf(path: &Path) -> Result<Checkpoint, Error> {
@@ -138,7 +142,21 @@ impl Checkpoint {
                 return Err(Error::damaged(file, format!("the model holds tensor {} twice", tensor.name)));
             }
         }
-        Ok(Checkpoint { path: path.to_owned(), config, architecture, shards, tensors, by_name, text })
+        Ok(Checkpoint {
+            path: path.to_owned(),
+            config,
+            architecture,
+            shards,
+            tensors,
+            by_name,
+            text,
+            warnings: Vec::new(),
+        })
+    }
+
+    /// What is odd about its files, for a log.
+    pub fn warnings(&self) -> &[String] {
+        &self.warnings
     }
 
     /// The folder or the file that was opened.

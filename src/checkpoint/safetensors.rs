@@ -1,97 +1,19 @@
-//! The safetensors format: one header of names, types and byte ranges before the data, in one file or in shards
-//! under an index.
+//! The safetensors format: one header of names, types and byte ranges before the data.
 //!
 //! Format: eight bytes of header length, little endian; the header, a JSON object; the data. Ranges count from the
 //! end of the header.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde_json::Value;
 
-use super::{Dtype, Error, Shard, Tensor, read_json};
+use super::{Dtype, Error, Shard, Tensor};
 
 /// The most bytes a header may have, the format's own limit.
 const HEADER_LIMIT: u64 = 100_000_000;
-const INDEX: &str = "model.safetensors.index.json";
-
-/// The safetensors files of `folder` that make up the model; empty where it holds none.
-pub(super) fn files(folder: &Path) -> Result<Vec<PathBuf>, Error> {
-    let index = folder.join(INDEX);
-    if index.exists() {
-        return indexed(folder, &index);
-    }
-    let single = folder.join("model.safetensors");
-    if single.exists() {
-        return Ok(vec![single]);
-    }
-    let found = super::files_with_extension(folder, "safetensors")?;
-    check_numbering(folder, &found)?;
-    Ok(found)
-}
-
-/// The files that an index's `weight_map` names, all of which must be there.
-fn indexed(folder: &Path, index: &Path) -> Result<Vec<PathBuf>, Error> {
-    let json = read_json(index)?;
-    let Some(map) = json.get("weight_map").and_then(Value::as_object) else {
-        return Err(Error::damaged(index, "it has no object \"weight_map\""));
-    };
-    let mut names = BTreeSet::new();
-    for (tensor, name) in map {
-        match name.as_str() {
-            // A name from the network must not lead out of the folder.
-            Some(name) if !name.is_empty() && !name.starts_with('.') && !name.contains(['/', '\\']) => {
-                names.insert(name);
-            }
-            _ => {
-                return Err(Error::damaged(index, format!("{tensor} is mapped to {name}, which is no file name")));
-            }
-        }
-    }
-    if names.is_empty() {
-        return Err(Error::damaged(index, "its \"weight_map\" is empty"));
-    }
-    let absent: Vec<&str> = names.iter().copied().filter(|name| !folder.join(name).exists()).collect();
-    if !absent.is_empty() {
-        return Err(missing_shards(folder, &absent));
-    }
-    Ok(names.into_iter().map(|name| folder.join(name)).collect())
-}
-
-fn missing_shards(folder: &Path, absent: &[&str]) -> Error {
-    let message = format!("{} of the model's files are not there: {}; pull it again", absent.len(), absent.join(", "));
-    Error::missing(folder, message)
-}
-
-/// Files called `…-00002-of-00005.safetensors` must be all there, index or not.
-fn check_numbering(folder: &Path, found: &[PathBuf]) -> Result<(), Error> {
-    let names: BTreeSet<String> =
-        found.iter().filter_map(|path| Some(path.file_name()?.to_str()?.to_owned())).collect();
-    for name in &names {
-        let Some((stem, of, digits)) = numbering(name) else {
-            continue;
-        };
-        let absent: Vec<String> = (1..=of)
-            .map(|number| format!("{stem}-{number:0digits$}-of-{of:0digits$}.safetensors"))
-            .filter(|shard| !names.contains(shard))
-            .collect();
-        if !absent.is_empty() {
-            return Err(missing_shards(folder, &absent.iter().map(String::as_str).collect::<Vec<_>>()));
-        }
-    }
-    Ok(())
-}
-
-/// `a-00002-of-00005.safetensors` → `("a", 5, 5 digits)`.
-fn numbering(name: &str) -> Option<(&str, usize, usize)> {
-    let (rest, of) = name.strip_suffix(".safetensors")?.rsplit_once("-of-")?;
-    let (stem, number) = rest.rsplit_once('-')?;
-    let digits = of.len();
-    let numeric = |text: &str| text.len() == digits && digits <= 5 && text.bytes().all(|byte| byte.is_ascii_digit());
-    if numeric(of) && numeric(number) { Some((stem, of.parse().ok()?, digits)) } else { None }
-}
 
 /// Reads one file's header. `shard` is the file's index in the checkpoint.
 pub(super) fn read_header(path: &Path, shard: usize) -> Result<(Shard, Vec<Tensor>), Error> {

@@ -370,3 +370,73 @@ fn added_tokens_of_the_other_files() {
     let error = text_folder(&[tokenizer, wrong]).1.tokenizer().unwrap_err().to_string();
     assert!(error.contains("added_tokens_decoder: nine") && error.contains("tokenizer_config.json"), "{error}");
 }
+
+/// The files of a folder are `(name, tensors)`, its index maps tensors to files; `expected` is each tensor with its
+/// length, or a piece of the error.
+fn check_index(files: &[(&str, &[(&str, &[usize])])], index: Value, expected: Result<&[(&str, usize)], &str>) {
+    let bytes: Vec<(&str, Vec<u8>)> = files.iter().map(|(name, tensors)| (*name, safetensors_file(tensors))).collect();
+    let index = json!({ "weight_map": index }).to_string();
+    let mut all: Vec<(&str, &[u8])> = vec![("config.json", CONFIG), ("model.safetensors.index.json", index.as_bytes())];
+    all.extend(bytes.iter().map(|(name, bytes)| (*name, bytes.as_slice())));
+    let folder = folder(&all);
+    match (Checkpoint::open(folder.path()), expected) {
+        (Ok(checkpoint), Ok(expected)) => {
+            let mut found: Vec<(&str, usize)> = checkpoint.tensors().map(|one| (one.name.as_str(), one.len)).collect();
+            found.sort_unstable();
+            assert_eq!(found, expected, "{files:?} {index}");
+        }
+        (Err(error), Err(piece)) => assert!(error.to_string().contains(piece), "{error}"),
+        (found, _) => panic!("{files:?} {index}: {found:?}"),
+    }
+}
+
+#[test]
+fn an_index_that_is_about_other_files() {
+    const ONE: &str = "model-00001-of-00002.safetensors";
+    const TWO: &str = "model-00002-of-00002.safetensors";
+    let (a, b): ((&str, &[usize]), (&str, &[usize])) = (("a", &[2]), ("b", &[3]));
+    let both = Ok(&[("a", 8), ("b", 12)][..]);
+    let three = json!({"a": "model-00001-of-00003.safetensors", "b": "model-00003-of-00003.safetensors"});
+    check_index(&[("model.safetensors", &[a, b])], json!({"a": ONE, "b": TWO}), both);
+    check_index(&[(ONE, &[a]), (TWO, &[b])], three.clone(), both);
+    check_index(&[(ONE, &[a])], three.clone(), Err(TWO));
+    check_index(&[], three, Err("2 of the model's files"));
+    // A whole file before shards, unless the index names it.
+    check_index(&[("model.safetensors", &[a]), (ONE, &[b])], json!({"a": ONE, "b": TWO}), Ok(&[("a", 8)]));
+    check_index(
+        &[("model.safetensors", &[a]), ("more.safetensors", &[b])],
+        json!({"a": "model.safetensors", "b": "more.safetensors"}),
+        both,
+    );
+    check_index(&[(ONE, &[a]), ("consolidated.safetensors", &[a]), (TWO, &[b])], json!({"a": "x.safetensors"}), both);
+    // Of the same names, but another build's: no tensor is where it says.
+    check_index(&[(ONE, &[a]), (TWO, &[b])], json!({"a": TWO, "b": ONE}), both);
+    check_index(&[(ONE, &[a, b]), (TWO, &[b])], json!({"a": TWO, "b": ONE}), Err("tensor b twice"));
+}
+
+#[test]
+fn an_index_picks_tensors() {
+    const ONE: &str = "model-1.safetensors";
+    const TWO: &str = "model-2.safetensors";
+    let old: (&str, &[usize]) = ("b", &[5]);
+    let (a, b): ((&str, &[usize]), (&str, &[usize])) = (("a.weight", &[2]), ("b", &[3]));
+    check_index(
+        &[(ONE, &[a, old]), (TWO, &[b])],
+        json!({"a.weight": ONE, "b": TWO}),
+        Ok(&[("a.weight", 8), ("b", 12)]),
+    );
+    check_index(
+        &[(ONE, &[a, old]), (TWO, &[b])],
+        json!({"a.weight": ONE, "b": ONE}),
+        Ok(&[("a.weight", 8), ("b", 20)]),
+    );
+    check_index(
+        &[(ONE, &[a, b, ("mtp.fc", &[1])])],
+        json!({"a.weight": ONE, "b": ONE}),
+        Ok(&[("a.weight", 8), ("b", 12)]),
+    );
+    // What quantising added under the index of the unquantised model.
+    let quantised: &[(&str, &[usize])] = &[a, ("a.scales", &[1]), ("a.biases", &[1]), ("c.scales", &[1])];
+    let expected = Ok(&[("a.biases", 4), ("a.scales", 4), ("a.weight", 8)][..]);
+    check_index(&[(ONE, quantised)], json!({"a.weight": ONE}), expected);
+}

@@ -32,6 +32,7 @@ pub(super) async fn fetch(config: &Config, http: &Http, repo: &Repo, progress: P
     let names = files::choose_or_explain(&repo.repo, &listing.names, repo.file.as_deref())?;
     let remotes = download.describe(&listing.commit, &names).await?;
     download.check_architecture(&remotes).await?;
+    download.check_complete(&listing.names, &remotes).await?;
     download.get_all(&remotes).await?;
     download.publish(&listing.commit, &remotes)
 }
@@ -81,19 +82,38 @@ impl Download<'_> {
     /// Reads config.json before anything big, so that what mettle cannot run costs no gigabytes.
     async fn check_architecture(&self, remotes: &[Remote]) -> Result<(), Error> {
         let known = &self.config.architectures;
-        let config = remotes.iter().find(|remote| remote.name == "config.json");
-        let Some(remote) = config.filter(|_| !known.is_empty()) else {
+        if known.is_empty() {
             return Ok(());
-        };
-        self.get(remote, &Count::new(&|_| ())).await?;
-        let path = self.cache.blob(&remote.etag);
-        let text = fs::read(&path).map_err(|error| Error::io("read", &path, error))?;
+        }
+        let Some(text) = self.small(remotes, "config.json").await? else { return Ok(()) };
         match files::architecture(&text) {
             Some(found) if !known.contains(&found) => {
                 Err(Error::Architecture { place: self.repo.repo.clone(), found, known: known.clone() })
             }
             _ => Ok(()),
         }
+    }
+
+    /// Reads the index before the weights: a repository that lacks some of them is no model, however much of it comes.
+    async fn check_complete(&self, names: &[String], remotes: &[Remote]) -> Result<(), Error> {
+        let place = || self.repo.repo.clone();
+        if !remotes.iter().any(|remote| remote.name.ends_with(".safetensors")) {
+            return Ok(());
+        }
+        let index = self.small(remotes, files::INDEX).await?;
+        match files::missing_weights(names, index.as_deref()) {
+            Some(missing) if missing.is_empty() => Ok(()),
+            Some(missing) => Err(Error::Incomplete { place: place(), missing }),
+            None => Err(Error::Incomplete { place: place(), missing: vec![format!("a readable {}", files::INDEX)] }),
+        }
+    }
+
+    /// The content of a small file, downloaded before the others; `None` where the model has none of this name.
+    async fn small(&self, remotes: &[Remote], name: &str) -> Result<Option<Vec<u8>>, Error> {
+        let Some(remote) = remotes.iter().find(|remote| remote.name == name) else { return Ok(None) };
+        self.get(remote, &Count::new(&|_| ())).await?;
+        let path = self.cache.blob(&remote.etag);
+        fs::read(&path).map(Some).map_err(|error| Error::io("read", &path, error))
     }
 
     async fn describe(&self, commit: &str, names: &[String]) -> Result<Vec<Remote>, Error> {

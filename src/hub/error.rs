@@ -38,6 +38,9 @@ pub enum Error {
     /// Neither safetensors with a config.json nor GGUF.
     #[error("{place} holds no model: neither config.json with *.safetensors nor a *.gguf file")]
     NoModel { place: String },
+    /// Some of its weights are not there; refused before the others were downloaded.
+    #[error("{place} is incomplete: it lacks {}", missing.join(", "))]
+    Incomplete { place: String, missing: Vec<String> },
     /// Refused before the big files were downloaded.
     #[error("{place} is of the architecture \"{found}\", which mettle cannot run yet")]
     Architecture { place: String, found: String, known: Vec<String> },
@@ -95,6 +98,7 @@ impl Error {
             }
             Error::Denied { gated, with_token, repo, .. } => Some(denied_hint(repo, *gated, *with_token)),
             Error::Architecture { known, .. } => Some(format!("it runs: {}", known.join(", "))),
+            Error::Incomplete { .. } => Some("another repository or revision of the model may have all of them".into()),
             Error::DiskFull { .. } => {
                 Some("free some space, or name a cache on another disk with METTLE_CACHE_DIR and HF_HUB_CACHE".into())
             }

@@ -1,5 +1,6 @@
 //! Which files make a model: the choice among a listing's names, and the test that a folder holds all of them.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -9,6 +10,9 @@ use super::Error;
 /// converts, then whole floats.
 const QUANTISATIONS: [&str; 11] =
     ["Q4_0", "Q4_1", "Q8_0", "Q4_K_M", "Q4_K_S", "Q5_K_M", "Q6_K", "Q5_K_S", "F16", "BF16", "F32"];
+
+/// The index of weights in several files.
+pub(super) const INDEX: &str = "model.safetensors.index.json";
 
 /// The names to take from a listing. With `file`, that one alone; else a safetensors model with everything beside it
 /// that describes it, else one GGUF. `None` where the listing holds no model.
@@ -99,21 +103,40 @@ fn is_module(name: &str) -> bool {
     number.chars().all(|c| c.is_ascii_digit()) && !number.is_empty() && kind.chars().all(|c| c.is_ascii_alphanumeric())
 }
 
-/// Every shard that the index names is there, and every one that the shards' own names speak of.
+/// Every file of the weights is there.
 fn shards_present(folder: &Path, names: &[String]) -> bool {
-    let here = |shard: &str| names.iter().any(|name| name == shard);
-    let weights = names.iter().filter(|name| is_weights(name, names));
-    if !weights.flat_map(|name| parts_of(name)).all(|part| here(&part)) {
-        return false;
+    let index = fs::read(folder.join(INDEX)).ok();
+    missing_weights(names, index.as_deref()).is_some_and(|missing| missing.is_empty())
+}
+
+/// The files of the weights that are not among `names`; `None` if the index cannot be read. An index of which no file is
+/// there is about another build (conversions keep their source's), and then the shards' own numbers count.
+pub(super) fn missing_weights(names: &[String], index: Option<&[u8]>) -> Option<Vec<String>> {
+    let absent = |shard: &String| !names.contains(shard);
+    let named: Vec<String> = match index {
+        Some(index) => shards_of(index)?,
+        None => Vec::new(),
+    };
+    let about_others = named.iter().all(absent);
+    let whole = "model.safetensors".to_owned();
+    if names.contains(&whole) && !named.contains(&whole) {
+        return Some(Vec::new());
     }
-    let Ok(index) = fs::read(folder.join("model.safetensors.index.json")) else {
-        return true;
+    let named = if about_others {
+        names.iter().filter(|name| is_weights(name, names)).flat_map(|name| parts_of(name)).collect()
+    } else {
+        named
     };
-    let Ok(index) = serde_json::from_slice::<serde_json::Value>(&index) else {
-        return false;
-    };
-    let map = index.get("weight_map").and_then(|map| map.as_object());
-    map.is_some_and(|map| map.values().filter_map(|shard| shard.as_str()).all(here))
+    let missing: BTreeSet<String> = named.into_iter().filter(absent).collect();
+    Some(missing.into_iter().collect())
+}
+
+/// The files that an index names; `None` where it is none.
+fn shards_of(index: &[u8]) -> Option<Vec<String>> {
+    let index: serde_json::Value = serde_json::from_slice(index).ok()?;
+    let map = index.get("weight_map")?.as_object()?;
+    let shards: BTreeSet<&str> = map.values().filter_map(|shard| shard.as_str()).collect();
+    Some(shards.into_iter().map(str::to_owned).collect())
 }
 
 fn preferred_gguf(names: &[String]) -> Option<String> {
@@ -247,6 +270,9 @@ mod tests {
         assert_eq!(model_in(folder.path(), None), None);
         put("model-2.safetensors", "");
         assert_eq!(model_in(folder.path(), None), Some(folder.path().to_path_buf()));
+        let of_three = r#"{"weight_map": {"a": "model-1-of-3.safetensors", "b": "model-2-of-3.safetensors"}}"#;
+        put("model.safetensors.index.json", of_three);
+        assert!(model_in(folder.path(), None).is_some(), "an index of which no file is there is another build's");
         put("model.safetensors.index.json", "{ cut");
         assert_eq!(model_in(folder.path(), None), None);
         fs::remove_file(folder.path().join("model.safetensors.index.json")).expect("removed");

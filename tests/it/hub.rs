@@ -294,6 +294,26 @@ async fn an_unknown_architecture_is_refused_before_its_weights() {
 }
 
 #[tokio::test]
+async fn an_index_is_held_against_the_files_before_they_are_downloaded() {
+    // Of another build: the files' own numbers count, and all are here.
+    let bench = Bench::new();
+    bench.server.set(|state| {
+        let index = br#"{"weight_map": {"a": "model-00001-of-00009.safetensors"}}"#.to_vec();
+        state.files.insert("model.safetensors.index.json".into(), index);
+    });
+    fetch(&bench.hub(), "org/name").await.expect("downloaded");
+    bench.server.asked();
+    fetch(&bench.hub(), "org/name").await.expect("it is here");
+    assert_eq!(bench.server.asked(), [], "a model that is here is asked for no more");
+    // One of its files is not in the repository.
+    let bench = Bench::new();
+    bench.server.set(|state| drop(state.files.remove("model-2.safetensors")));
+    let error = fetch(&bench.hub(), "org/name").await.expect_err("a file is missing");
+    assert!(error.to_string().contains("lacks model-2.safetensors"), "{error}");
+    assert!(bytes_of(&bench.server.asked()).is_empty(), "no weights were downloaded");
+}
+
+#[tokio::test]
 async fn of_a_gguf_repository_one_file_is_taken() {
     let files: [(&str, &[u8]); 3] = [("m-Q4_0.gguf", b"four"), ("m-Q8_0.gguf", b"eight"), ("README.md", b"")];
     let bench = Bench { server: Server::new(&files), ..Bench::new() };
