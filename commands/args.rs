@@ -266,11 +266,11 @@ pub enum KvBits {
     Four,
 }
 
-/// Where models come from. The variables are the ones other tools of the hub use.
+/// Where models come from. What other tools of the hub read of the environment is in [`crate::environment`].
 #[derive(Debug, Args)]
 pub struct Sources {
-    /// Use no network
-    #[arg(long, env = "HF_HUB_OFFLINE", value_parser = clap::builder::FalseyValueParser::new())]
+    /// Use no network (as HF_HUB_OFFLINE=1)
+    #[arg(long)]
     pub offline: bool,
     /// Further folders to look for models in
     #[arg(long = "models", value_name = "FOLDER", env = "METTLE_MODELS", value_delimiter = ':')]
@@ -278,14 +278,6 @@ pub struct Sources {
     /// The hub's address
     #[arg(long, hide = true, env = "HF_ENDPOINT", default_value = "https://huggingface.co")]
     pub endpoint: String,
-    #[arg(long, hide = true, env = "HF_TOKEN", hide_env_values = true)]
-    pub token: Option<String>,
-    #[arg(long, hide = true, env = "HF_HUB_CACHE")]
-    pub hub_cache: Option<PathBuf>,
-    #[arg(long, hide = true, env = "HF_HOME")]
-    pub hub_home: Option<PathBuf>,
-    #[arg(long, hide = true, env = "METTLE_CACHE_DIR")]
-    pub cache: Option<PathBuf>,
     #[arg(long, hide = true, env = "PYTHON", default_value = "python3")]
     pub python: String,
 }

@@ -1,6 +1,6 @@
-//! From a name on the command line to a loaded model. The one place that reads the environment's folders.
+//! From a name on the command line to a loaded model.
 
-use std::{path::PathBuf, sync::Arc, time::Instant};
+use std::{path::Path, sync::Arc, time::Instant};
 
 use mettle::{
     chat::{self, Thinking},
@@ -13,6 +13,7 @@ use mettle::{
 
 use crate::{
     args::{self, FormatArgs, KvBits, Pull, Sources},
+    environment::Environment,
     error::Failure,
 };
 
@@ -74,7 +75,7 @@ pub async fn open(name: Option<&str>, sources: &Sources) -> Result<Opened, Failu
     let source = hub.resolve(name.unwrap_or(hub::STARTER))?;
     let path = crate::pull::fetch(&hub, &source).await?;
     let checkpoint = Checkpoint::open(&path)?;
-    checkpoint.warnings().iter().for_each(|warning| eprintln!("warning: {warning}"));
+    checkpoint.warnings().iter().for_each(|warning| say!("warning: {warning}"));
     Ok(Opened { source, checkpoint: Arc::new(checkpoint) })
 }
 
@@ -226,25 +227,15 @@ pub fn memory() -> u64 {
 }
 
 fn hub(sources: &Sources) -> Result<Hub, Failure> {
-    let home = std::env::home_dir();
-    let cache_home = |own: Option<PathBuf>, name: &str| match (own, &home) {
-        (Some(folder), _) => Ok(folder),
-        (None, Some(home)) => Ok(home.join(".cache").join(name)),
-        (None, None) => Err(Failure::new("there is no home folder for models")
-            .hint("set METTLE_CACHE_DIR and HF_HOME to folders that stay")),
-    };
-    let hub_cache = match &sources.hub_cache {
-        Some(folder) => folder.clone(),
-        None => cache_home(sources.hub_home.clone(), "huggingface")?.join("hub"),
-    };
+    let environment = Environment::new();
     Ok(Hub::new(hub::Config {
-        hub_cache,
-        cache: cache_home(sources.cache.clone(), "mettle")?,
+        hub_cache: environment.hub_cache()?,
+        cache: environment.cache()?,
         models: sources.models.clone(),
-        home,
+        home: environment.home().map(Path::to_owned),
         endpoint: sources.endpoint.clone(),
-        token: sources.token.clone(),
-        offline: sources.offline,
+        token: environment.token()?,
+        offline: sources.offline || environment.is_offline(),
         python: sources.python.clone(),
         architectures: mlx::models::names().into_iter().map(str::to_owned).collect(),
     }))
@@ -268,7 +259,7 @@ fn suggestion(hub: &Hub) -> String {
     format!("{starter} With {} of memory, these fit too: {}.", hub::bytes(memory), bigger.join(", "))
 }
 
-fn names(source: &hub::Source, path: &std::path::Path) -> Vec<String> {
+fn names(source: &hub::Source, path: &Path) -> Vec<String> {
     let mut names = vec![source.name.clone()];
     names.extend(source.places.iter().filter_map(|place| match place {
         hub::Place::Repo(repo) => Some(repo.repo.clone()),

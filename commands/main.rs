@@ -8,6 +8,7 @@ mod terminal;
 
 mod args;
 mod bench;
+mod environment;
 mod error;
 mod load;
 mod page;

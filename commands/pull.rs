@@ -66,6 +66,9 @@ impl Display {
             Event::Trying { place } if place == self.name => self.say(&format!("looking for {place}")),
             Event::Trying { place } => self.say(&format!("looking for {} at {place}", self.name)),
             Event::Failed { reason, .. } => self.line(&format!("{reason}; trying the next source")),
+            Event::Older { place, commit } => self.line(&format!(
+                "warning: the newest commit of {place} is not here, and the network may not be used: taking {commit}"
+            )),
             Event::Waiting { file } => self.say(&format!("waiting for another download of {file}")),
             Event::Checking { file } => self.bar.set_message(terminal::plain(&format!("checking {file}")).into_owned()),
             Event::Size { files, bytes: total } => self.begin(files, total),

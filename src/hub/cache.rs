@@ -71,6 +71,14 @@ impl RepoCache {
         files::is_safe(commit).then(|| commit.to_string())
     }
 
+    /// The commits that have a snapshot, newest first.
+    pub fn commits(&self) -> Vec<String> {
+        let mut commits = entries(&self.folder().join("snapshots"));
+        commits.sort_by_key(|commit| fs::metadata(self.snapshot(commit)).and_then(|meta| meta.modified()).ok());
+        commits.reverse();
+        commits
+    }
+
     /// Notes where `revision` points to. A commit needs no note.
     pub fn set_ref(&self, revision: &str, commit: &str) -> Result<(), Error> {
         if is_commit(revision) {
@@ -185,11 +193,7 @@ fn hub_model(config: &Config, folder: &str) -> Option<Installed> {
     let name = folder.strip_prefix("models--")?.replacen("--", "/", 1);
     let cache = RepoCache::new(config, &name);
     let model = |commit: &str| Some((commit.to_string(), files::model_in(&cache.snapshot(commit), None)?));
-    let newest = || {
-        let mut commits = entries(&cache.folder().join("snapshots"));
-        commits.sort_by_key(|commit| fs::metadata(cache.snapshot(commit)).and_then(|meta| meta.modified()).ok());
-        commits.iter().rev().find_map(|commit| model(commit))
-    };
+    let newest = || cache.commits().iter().find_map(|commit| model(commit));
     match cache.commit_of("main").and_then(|commit| model(&commit)) {
         Some((_, path)) => Some(Installed { name, bytes: size_of(&path), path }),
         None => {

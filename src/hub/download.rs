@@ -25,6 +25,20 @@ pub(super) fn locate(config: &Config, repo: &Repo) -> Option<PathBuf> {
     files::model_in(&cache.snapshot(&commit), repo.file.as_deref())
 }
 
+/// The newest complete snapshot of another commit than the one that a branch or tag points to, and its commit: another
+/// tool may have noted where the branch is now without downloading it, or have downloaded a commit by its id.
+pub(super) fn locate_older(config: &Config, repo: &Repo) -> Option<(PathBuf, String)> {
+    if cache::is_commit(repo.revision()) || repo.revision() != "main" {
+        return None;
+    }
+    let cache = RepoCache::new(config, &repo.repo);
+    let commits = cache.commits();
+    commits.into_iter().find_map(|commit| {
+        let path = files::model_in(&cache.snapshot(&commit), repo.file.as_deref())?;
+        Some((path, commit))
+    })
+}
+
 /// Downloads what is missing of the repository's model and returns its folder or GGUF file.
 pub(super) async fn fetch(config: &Config, http: &Http, repo: &Repo, progress: Progress<'_>) -> Result<PathBuf, Error> {
     let download = Download { config, http, repo, cache: RepoCache::new(config, &repo.repo), progress };

@@ -157,15 +157,21 @@ fn did_you_mean(similar: &[String], otherwise: &str) -> String {
 fn denied_hint(repo: &str, gated: bool, with_token: bool) -> String {
     match (gated, with_token) {
         (true, false) => {
-            format!("accept the terms on the page of {repo}, then set HF_TOKEN to a token of your account")
+            format!(
+                "accept the terms on the page of {repo}, then log in with `hf auth login` or set HF_TOKEN to a token of your account"
+            )
         }
         (true, true) => {
-            format!("the account behind HF_TOKEN has no access yet: accept the terms on the page of {repo}")
+            format!(
+                "the account of your login (HF_TOKEN, or `hf auth login`) has no access yet: accept the terms on the page of {repo}"
+            )
         }
         (false, false) => "check the spelling (the hub answers so for what does not exist, too); \
-                           a private repository needs HF_TOKEN"
+                           a private repository needs `hf auth login` or HF_TOKEN"
             .into(),
-        (false, true) => "the token in HF_TOKEN is wrong, has expired, or may not read this repository".into(),
+        (false, true) => {
+            "your login (HF_TOKEN, or `hf auth login`) is wrong, has expired, or may not read this repository".into()
+        }
     }
 }
 

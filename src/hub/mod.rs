@@ -57,6 +57,8 @@ pub enum Event {
     Trying { place: String },
     /// That place failed; another one follows.
     Failed { place: String, reason: String },
+    /// The branch's own commit is not here and the network may not be used: an older one is taken.
+    Older { place: String, commit: String },
     /// Another task or process is downloading the same file; this one waits for it.
     Waiting { file: String },
     /// The number and the size of the files to come are known; `None`: the registry does not tell.
@@ -152,6 +154,14 @@ impl Hub {
 
     async fn download(&self, source: &Source, progress: Progress<'_>) -> Result<PathBuf, Error> {
         if self.config.offline {
+            let older = source.places.iter().find_map(|place| match place {
+                Place::Repo(repo) => download::locate_older(&self.config, repo),
+                _ => None,
+            });
+            if let Some((path, commit)) = older {
+                progress(Event::Older { place: source.name.clone(), commit });
+                return Ok(path);
+            }
             return Err(Error::Offline { place: source.name.clone() });
         }
         let mut reasons = Vec::new();
