@@ -4,7 +4,7 @@ use std::{path::Path, sync::Arc, time::Instant};
 
 use mettle::{
     chat::{self, Thinking},
-    checkpoint::Checkpoint,
+    checkpoint::{self, Checkpoint},
     engine::{Capacity, Device, EmbedScheduler, Handle, Job, Limits, LoadError, Loader, Loading, text},
     hub::{self, Hub},
     mlx::{self, Options, Precision, models::Kind},
@@ -238,7 +238,16 @@ fn hub(sources: &Sources) -> Result<Hub, Failure> {
         offline: sources.offline || environment.is_offline(),
         python: sources.python.clone(),
         architectures: mlx::models::names().into_iter().map(str::to_owned).collect(),
+        judge: Some(judge),
     }))
+}
+
+/// Whether a GGUF of which the first part is here can be run.
+fn judge(name: &str, part: &Path, size: u64) -> Result<Option<()>, String> {
+    match checkpoint::is_gguf_readable(Path::new(name), part, size) {
+        Ok(readable) => Ok(readable.then_some(())),
+        Err(error) => Err(error.message()),
+    }
 }
 
 /// What to run instead of the starter on this machine.

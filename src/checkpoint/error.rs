@@ -28,6 +28,15 @@ pub enum Error {
 }
 
 impl Error {
+    /// What is wrong, without the path: of a file that has none yet.
+    pub fn message(&self) -> String {
+        match self {
+            Error::Damaged { message, .. } => format!("it is damaged: {message}"),
+            Error::Missing { message, .. } | Error::Unsupported { message, .. } => message.clone(),
+            Error::Io { .. } | Error::Truncated { .. } => self.to_string(),
+        }
+    }
+
     pub(crate) fn io(path: &Path, source: std::io::Error) -> Error {
         Error::Io { path: path.to_owned(), source }
     }

@@ -31,7 +31,7 @@ pub use added::{AddedToken, Rank};
 pub use dtype::Dtype;
 pub use error::Error;
 pub use generation::Generation;
-pub use gguf::{TokenType, Vocabulary};
+pub use gguf::{TokenType, Vocabulary, is_readable as is_gguf_readable};
 pub use pooling::{Pooling, PoolingMode};
 pub use templates::Templates;
 pub use text::TokenizerSource;

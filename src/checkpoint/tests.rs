@@ -440,3 +440,33 @@ fn an_index_picks_tensors() {
     let expected = Ok(&[("a.biases", 4), ("a.scales", 4), ("a.weight", 8)][..]);
     check_index(&[(ONE, quantised)], json!({"a.weight": ONE}), expected);
 }
+
+/// By its first part alone: readable, refused, or too little to tell.
+#[test]
+fn the_first_part_of_a_gguf() {
+    let check = |writer: &Writer, cut: usize, name: &str, expected: Result<bool, &str>| {
+        let bytes = writer.bytes();
+        let folder = folder(&[("part", &bytes[..cut.min(bytes.len())])]);
+        let found = is_gguf_readable(Path::new(name), &folder.path().join("part"), bytes.len() as u64);
+        match (found, expected) {
+            (Ok(found), Ok(expected)) => assert_eq!(found, expected, "{cut}"),
+            (Err(error), Err(piece)) => assert!(error.to_string().contains(piece), "{error}"),
+            (found, _) => panic!("{cut}: {found:?}, not {expected:?}"),
+        }
+    };
+    let sound = Writer::llama();
+    let length = sound.bytes().len();
+    for cut in (0..length - 1000).step_by(11) {
+        check(&sound, cut, "m.gguf", Ok(false));
+    }
+    check(&sound, length - 1, "m.gguf", Ok(true));
+    check(&sound, 0, "m-00001-of-00002.gguf", Err("split"));
+    let mut other = Writer::llama();
+    other.text("general.architecture", "mamba");
+    check(&other, usize::MAX, "m.gguf", Err("\"mamba\""));
+    let mut kind = Writer::llama();
+    kind.tensors.push(("x".into(), vec![32], 4, vec![]));
+    check(&kind, usize::MAX, "m.gguf", Err("type number 4"));
+    let absent = folder(&[]).path().join("none");
+    assert!(!is_gguf_readable(Path::new("m.gguf"), &absent, 9).unwrap());
+}

@@ -18,6 +18,9 @@ use super::{Config, Error, Event, Progress, files};
 /// Files in flight at once: enough to fill a line, few enough that a slow one finishes a file now and then.
 const PARALLEL: usize = 4;
 
+/// Bytes of a GGUF that are looked at first: they hold the architecture, and the whole header of a small vocabulary.
+const FIRST_PART: u64 = 1 << 20;
+
 /// The model's folder or GGUF file if all of it is in the cache. No network call.
 pub(super) fn locate(config: &Config, repo: &Repo) -> Option<PathBuf> {
     let cache = RepoCache::new(config, &repo.repo);
@@ -47,6 +50,7 @@ pub(super) async fn fetch(config: &Config, http: &Http, repo: &Repo, progress: P
     let remotes = download.describe(&listing.commit, &names).await?;
     download.check_architecture(&remotes).await?;
     download.check_complete(&listing.names, &remotes).await?;
+    download.check_gguf(&remotes).await?;
     download.get_all(&remotes).await?;
     download.publish(&listing.commit, &remotes)
 }
@@ -119,6 +123,31 @@ impl Download<'_> {
             Some(missing) if missing.is_empty() => Ok(()),
             Some(missing) => Err(Error::Incomplete { place: place(), missing }),
             None => Err(Error::Incomplete { place: place(), missing: vec![format!("a readable {}", files::INDEX)] }),
+        }
+    }
+
+    /// Reads the header of a GGUF before the rest of it: the download goes on behind it.
+    async fn check_gguf(&self, remotes: &[Remote]) -> Result<(), Error> {
+        let first = remotes.iter().find(|remote| remote.name.ends_with(".gguf"));
+        let (Some(judge), Some(remote)) = (self.config.judge, first) else { return Ok(()) };
+        let Some(size) = remote.size else { return Ok(()) };
+        let blob = self.cache.blob(&remote.etag);
+        cache::make_parent(&blob)?;
+        let waits = || (self.progress)(Event::Waiting { file: remote.name.clone() });
+        let _lock = cache::lock(&self.cache.lock(&remote.etag), waits).await?;
+        let partial = self.cache.partial(&remote.etag);
+        let mut part = FIRST_PART;
+        loop {
+            let path = if blob.is_file() { &blob } else { &partial };
+            let refused = |reason| Error::Refused { place: format!("{}/{}", self.repo.repo, remote.name), reason };
+            let known = judge(&remote.name, path, size).map_err(refused)?;
+            if known.is_some() || cache::size_of(path) >= size {
+                return Ok(());
+            }
+            let origin = Origin { http: self.http, repo: self.repo, remote };
+            let count = Count::new(&|_| ());
+            Transfer::new(origin, &partial, count.file()).begin(part).await?;
+            part *= 4;
         }
     }
 

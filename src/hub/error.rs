@@ -44,6 +44,9 @@ pub enum Error {
     /// Refused before the big files were downloaded.
     #[error("{place} is of the architecture \"{found}\", which mettle cannot run yet")]
     Architecture { place: String, found: String, known: Vec<String> },
+    /// Its first part says that it cannot be run.
+    #[error("{place}: {reason}")]
+    Refused { place: String, reason: String },
     /// The files would not fit (`free` was asked beforehand), or did not (`free` is 0).
     #[error("not enough disk space in {}: {} needed, {} free", folder.display(), bytes(*.needed), bytes(*.free))]
     DiskFull { folder: PathBuf, needed: u64, free: u64 },
@@ -99,6 +102,9 @@ impl Error {
             Error::Denied { gated, with_token, repo, .. } => Some(denied_hint(repo, *gated, *with_token)),
             Error::Architecture { known, .. } => Some(format!("it runs: {}", known.join(", "))),
             Error::Incomplete { .. } => Some("another repository or revision of the model may have all of them".into()),
+            Error::Refused { .. } => {
+                Some("nothing more of it was downloaded; look for another file or repository".into())
+            }
             Error::DiskFull { .. } => {
                 Some("free some space, or name a cache on another disk with METTLE_CACHE_DIR and HF_HUB_CACHE".into())
             }

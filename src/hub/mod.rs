@@ -48,7 +48,13 @@ pub struct Config {
     /// `model_type`s that this build runs. Another one is refused before its weights are downloaded; an empty list
     /// refuses nothing.
     pub architectures: Vec<String>,
+    /// Judges a GGUF by its first part, before the rest is downloaded; without it, none is refused.
+    pub judge: Option<Judge>,
 }
+
+/// Of a file's name, the path of its first part and its whole size: whether it can be run, `None` where the part is too
+/// short to tell; or why it cannot.
+pub type Judge = fn(&str, &std::path::Path, u64) -> Result<Option<()>, String>;
 
 /// What a fetch tells while it goes on.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -84,32 +84,44 @@ pub(super) struct Transfer<'a> {
     /// Over the first `have` bytes of the partial file.
     hasher: Sha256,
     have: u64,
+    /// Once it has so many bytes it may stop.
+    enough: u64,
 }
 
 impl<'a> Transfer<'a> {
     /// A download into the file `partial`, which may hold the beginning already.
     pub fn new(origin: Origin<'a>, partial: &'a Path, count: FileCount<'a>) -> Transfer<'a> {
-        Transfer { origin, partial, count, hasher: Sha256::new(), have: 0 }
+        Transfer { origin, partial, count, hasher: Sha256::new(), have: 0, enough: u64::MAX }
     }
 
     /// Fills the partial file and checks it. Goes on where a broken connection stopped, until [`TRIES`] in a row
     /// brought nothing. What is there after an error can be resumed; wrong bytes are deleted.
     pub async fn run(&mut self) -> Result<(), Error> {
+        self.persist().await?;
+        (self.count.all.progress)(Event::Checking { file: self.origin.remote.name.clone() });
+        self.check().inspect_err(|_| {
+            // The next attempt would build on them and be wrong again.
+            let _ = fs::remove_file(self.partial);
+        })
+    }
+
+    /// Fills the partial file with its first `bytes` bytes, at least. Nothing is checked yet.
+    pub async fn begin(&mut self, bytes: u64) -> Result<(), Error> {
+        self.enough = bytes;
+        self.persist().await
+    }
+
+    async fn persist(&mut self) -> Result<(), Error> {
         let mut tries = 0;
         loop {
             let before = cache::size_of(self.partial);
-            let Err(error) = self.attempt().await else { break };
+            let Err(error) = self.attempt().await else { return Ok(()) };
             tries = if cache::size_of(self.partial) > before { 1 } else { tries + 1 };
             if !error.is_transient() || tries >= TRIES {
                 return Err(error);
             }
             tokio::time::sleep(Duration::from_millis(100 << tries)).await;
         }
-        (self.count.all.progress)(Event::Checking { file: self.origin.remote.name.clone() });
-        self.check().inspect_err(|_| {
-            // The next attempt would build on them and be wrong again.
-            let _ = fs::remove_file(self.partial);
-        })
     }
 
     /// One connection's worth.
@@ -164,6 +176,9 @@ impl<'a> Transfer<'a> {
         let file = options.open(self.partial).await.map_err(failed)?;
         let mut file = BufWriter::with_capacity(1 << 20, file);
         let ended = loop {
+            if self.have >= self.enough {
+                break Ok(());
+            }
             let chunk = match response.chunk().await {
                 Ok(Some(chunk)) => chunk,
                 Ok(None) => break Ok(()),
@@ -177,7 +192,7 @@ impl<'a> Transfer<'a> {
         // What came before a broken connection is kept, too.
         file.flush().await.map_err(failed)?;
         ended?;
-        if self.origin.remote.size.is_some_and(|size| self.have < size) {
+        if self.origin.remote.size.is_some_and(|size| self.have < size.min(self.enough)) {
             let url = http::shown(&self.origin.remote.url);
             return Err(Error::Network { url, reason: "the connection ended too early".into() });
         }

@@ -315,6 +315,43 @@ async fn an_index_is_held_against_the_files_before_they_are_downloaded() {
     assert!(asked.iter().all(|asked| asked.method == "HEAD" || !asked.path.contains("model-")), "{asked:?}");
 }
 
+/// A judge that needs so many bytes to see that a file begins with "bad".
+fn judge(name: &str, part: &Path, _: u64) -> Result<Option<()>, String> {
+    let bytes = fs::read(part).unwrap_or_default();
+    match () {
+        () if name.contains("split") => Err("split".into()),
+        () if bytes.len() < 2_000_000 => Ok(None),
+        () if bytes.starts_with(b"bad") => Err("it is bad".into()),
+        () => Ok(Some(())),
+    }
+}
+
+#[tokio::test]
+async fn a_gguf_is_judged_before_the_rest_of_it_is_downloaded() {
+    let fill = |start: &[u8]| [start, &vec![7; 40_000_000]].concat();
+    let (bad, good) = (fill(b"bad"), fill(b"good"));
+    let server = Server::new(&[("bad.gguf", &bad), ("good.gguf", &good), ("split.gguf", &good)]);
+    let root = tempfile::tempdir().expect("a temporary folder");
+    let config = Config {
+        hub_cache: root.path().join("hub"),
+        endpoint: server.endpoint.clone(),
+        judge: Some(judge),
+        ..Config::default()
+    };
+    let hub = Hub::new(config);
+    let error = fetch(&hub, "org/name#bad.gguf").await.expect_err("it is refused");
+    assert!(error.to_string().contains("org/name/bad.gguf: it is bad"), "{error}");
+    let partial = root.path().join("hub/models--org--name/blobs").join(format!("{}.incomplete", sha256(&bad)));
+    let came = fs::metadata(partial).expect("its first part").len();
+    assert!((2_000_000..20_000_000).contains(&came), "{came}");
+    server.asked();
+    let error = fetch(&hub, "org/name#split.gguf").await.expect_err("it is refused");
+    assert!(error.to_string().contains("split"), "{error}");
+    assert!(bytes_of(&server.asked()).is_empty(), "its name was enough");
+    let path = fetch(&hub, "org/name#good.gguf").await.expect("downloaded behind its first part");
+    assert_eq!(fs::read(path).expect("a file"), good);
+}
+
 #[tokio::test]
 async fn of_a_gguf_repository_one_file_is_taken() {
     let files: [(&str, &[u8]); 3] = [("m-Q4_0.gguf", b"four"), ("m-Q8_0.gguf", b"eight"), ("README.md", b"")];

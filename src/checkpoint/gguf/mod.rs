@@ -9,6 +9,7 @@ mod vocabulary;
 pub(super) mod writer;
 
 use std::fs::File;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
@@ -50,6 +51,22 @@ pub(super) fn open(path: &Path) -> Result<Gguf, Error> {
     }
     let file = File::open(path).map_err(|error| Error::io(path, error))?;
     let header = reader::read(path, &file)?;
+    let (architecture, vocabulary, config) = translated(path, &header)?;
+    let shard = Shard { path: path.to_owned(), file };
+    let dim = config["head_dim"].as_u64().map_or(0, |dim| dim as usize);
+    let placed = |tensor: Tensor| {
+        // A tensor of another shape is refused by the model's loader, which says more.
+        let whole =
+            dim > 0 && dim.is_multiple_of(2) && tensor.shape.first().is_some_and(|rows| rows.is_multiple_of(dim));
+        let pairs = (whole && architecture.is_paired(&tensor.name)).then_some(dim);
+        Tensor { name: architecture.translate(&tensor.name), pairs, ..tensor }
+    };
+    let tensors = header.tensors.into_iter().map(placed).collect();
+    Ok(Gguf { config, vocabulary, weights: Weights { shards: vec![shard], tensors } })
+}
+
+/// A header's parts in the words of a Hugging Face folder.
+fn translated(path: &Path, header: &reader::Header) -> Result<(&'static Architecture, Box<Vocabulary>, Value), Error> {
     if header.metadata.unsigned("split.count").is_some_and(|count| count > 1) {
         return Err(split(path));
     }
@@ -61,18 +78,31 @@ pub(super) fn open(path: &Path) -> Result<Gguf, Error> {
         return Err(Error::unsupported(path, message));
     };
     let vocabulary = Box::new(vocabulary::of(path, &header.metadata)?);
-    let config = config::of(architecture, path, &header, &vocabulary)?;
-    let shard = Shard { path: path.to_owned(), file };
-    let dim = config["head_dim"].as_u64().map_or(0, |dim| dim as usize);
-    let translated = |tensor: Tensor| {
-        // A tensor of another shape is refused by the model's loader, which says more.
-        let whole =
-            dim > 0 && dim.is_multiple_of(2) && tensor.shape.first().is_some_and(|rows| rows.is_multiple_of(dim));
-        let pairs = (whole && architecture.is_paired(&tensor.name)).then_some(dim);
-        Tensor { name: architecture.translate(&tensor.name), pairs, ..tensor }
+    let config = config::of(architecture, path, header, &vocabulary)?;
+    Ok((architecture, vocabulary, config))
+}
+
+/// Whether the file called `name`, of which the first part lies at `path` and that has `size` bytes in all, can be read:
+/// by its name, its architecture, its tokenizer and the types of its tensors. `false` where the part is too short to
+/// tell.
+///
+/// # Errors
+/// As [`super::Checkpoint::open`].
+pub fn is_readable(name: &Path, path: &Path, size: u64) -> Result<bool, Error> {
+    if is_split(name) {
+        return Err(split(name));
+    }
+    let file = match File::open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(false),
+        Err(error) => return Err(Error::io(path, error)),
     };
-    let tensors = header.tensors.into_iter().map(translated).collect();
-    Ok(Gguf { config, vocabulary, weights: Weights { shards: vec![shard], tensors } })
+    let header = match reader::read_of(path, &file, size) {
+        Ok(header) => header,
+        Err(Error::Io { source, .. }) if source.kind() == ErrorKind::UnexpectedEof => return Ok(false),
+        Err(error) => return Err(error),
+    };
+    translated(name, &header).map(|_| true)
 }
 
 /// Whether the name is one of a split model's: `…-00001-of-00003.gguf`.

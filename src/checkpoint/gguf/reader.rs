@@ -97,6 +97,12 @@ impl Value {
 /// Reads the whole header and checks that all tensors lie within the file.
 pub(super) fn read(path: &Path, file: &File) -> Result<Header, Error> {
     let size = file.metadata().map_err(|error| Error::io(path, error))?.len();
+    read_of(path, file, size)
+}
+
+/// As [`read`], of a file of which the first part is here and that will have `size` bytes. It ends early with
+/// [`std::io::ErrorKind::UnexpectedEof`] where that part ends within the header.
+pub(super) fn read_of(path: &Path, file: &File, size: u64) -> Result<Header, Error> {
     let mut cursor = Cursor { path, input: BufReader::new(file), position: 0, size, entries: ENTRY_LIMIT };
     let tensor_count = cursor.preamble()?;
     let metadata = cursor.metadata()?;
