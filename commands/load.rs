@@ -33,7 +33,8 @@ pub async fn load(name: Option<&str>, how: How<'_>, limits: Limits) -> Result<ch
     let How { sources, device, format, thinking } = how;
     let opened = open(name, sources).await?;
     let started = Instant::now();
-    // First the small files: what is wrong with them is known before the weights are read.
+    // First what the small files say, the architecture before all: that is known before the weights are read.
+    mlx::models::find(&opened.checkpoint)?;
     let parts = opened.parts(format, thinking)?;
     let (engine, _) = opened.start(&Device::start(), device, limits)?;
     let model = model(parts, engine)?;

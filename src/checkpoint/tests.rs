@@ -371,9 +371,12 @@ fn added_tokens_of_the_other_files() {
     assert!(error.contains("added_tokens_decoder: nine") && error.contains("tokenizer_config.json"), "{error}");
 }
 
+/// A tensor's name and shape.
+type Named<'a> = (&'a str, &'a [usize]);
+
 /// The files of a folder are `(name, tensors)`, its index maps tensors to files; `expected` is each tensor with its
 /// length, or a piece of the error.
-fn check_index(files: &[(&str, &[(&str, &[usize])])], index: Value, expected: Result<&[(&str, usize)], &str>) {
+fn check_index(files: &[(&str, &[Named])], index: Value, expected: Result<&[(&str, usize)], &str>) {
     let bytes: Vec<(&str, Vec<u8>)> = files.iter().map(|(name, tensors)| (*name, safetensors_file(tensors))).collect();
     let index = json!({ "weight_map": index }).to_string();
     let mut all: Vec<(&str, &[u8])> = vec![("config.json", CONFIG), ("model.safetensors.index.json", index.as_bytes())];
@@ -394,7 +397,8 @@ fn check_index(files: &[(&str, &[(&str, &[usize])])], index: Value, expected: Re
 fn an_index_that_is_about_other_files() {
     const ONE: &str = "model-00001-of-00002.safetensors";
     const TWO: &str = "model-00002-of-00002.safetensors";
-    let (a, b): ((&str, &[usize]), (&str, &[usize])) = (("a", &[2]), ("b", &[3]));
+    let a: Named = ("a", &[2]);
+    let b: Named = ("b", &[3]);
     let both = Ok(&[("a", 8), ("b", 12)][..]);
     let three = json!({"a": "model-00001-of-00003.safetensors", "b": "model-00003-of-00003.safetensors"});
     check_index(&[("model.safetensors", &[a, b])], json!({"a": ONE, "b": TWO}), both);
@@ -418,8 +422,9 @@ fn an_index_that_is_about_other_files() {
 fn an_index_picks_tensors() {
     const ONE: &str = "model-1.safetensors";
     const TWO: &str = "model-2.safetensors";
-    let old: (&str, &[usize]) = ("b", &[5]);
-    let (a, b): ((&str, &[usize]), (&str, &[usize])) = (("a.weight", &[2]), ("b", &[3]));
+    let old: Named = ("b", &[5]);
+    let a: Named = ("a.weight", &[2]);
+    let b: Named = ("b", &[3]);
     check_index(
         &[(ONE, &[a, old]), (TWO, &[b])],
         json!({"a.weight": ONE, "b": TWO}),

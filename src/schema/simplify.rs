@@ -58,7 +58,7 @@ fn types_but(schema: &Value) -> Option<Vec<&'static str>> {
         return None;
     }
     let has_numbers = taken.contains(&"number");
-    let is_left = |name: &&str| !taken.contains(name) && !(has_numbers && *name == "integer");
+    let is_left = |name: &&str| !(taken.contains(name) || has_numbers && *name == "integer");
     let left: Vec<&'static str> = NAMES.iter().copied().filter(is_left).collect();
     (!left.is_empty()).then_some(left)
 }

@@ -77,9 +77,12 @@ fn whether_it_is_offline() {
     }
 }
 
+/// Variables, and the token that is sent.
+type Case<'a> = (&'a [(&'a str, &'a str)], Option<&'a str>);
+
 #[test]
 fn who_asks() {
-    let cases: &[(&[(&str, &str)], Option<&str>)] = &[
+    let cases: &[Case] = &[
         (&[("HF_TOKEN", "one\r\n")], Some("one")),
         (&[("HF_TOKEN", " "), ("HUGGING_FACE_HUB_TOKEN", "old")], Some("old")),
         (&[("HF_TOKEN", "one"), ("HF_HOME", "@/login")], Some("one")),

@@ -109,11 +109,12 @@ impl Code<'_> {
                 Kind::Close => {
                     index = piece.partner;
                     // It may be a call or an item of what stands before.
-                    if let Some((called, before)) = before(index).filter(|(_, before)| before.is_value()) {
-                        if !self.is_keyword(before) {
-                            index = called;
-                            continue;
-                        }
+                    if let Some((called, before)) = before(index)
+                        && before.is_value()
+                        && !self.is_keyword(before)
+                    {
+                        index = called;
+                        continue;
                     }
                 }
                 Kind::Word | Kind::String if !self.is_keyword(piece) => {}
