@@ -5,7 +5,7 @@ use std::{path::Path, sync::Arc, time::Instant};
 use mettle::{
     chat::{self, Thinking},
     checkpoint::{self, Checkpoint},
-    engine::{Capacity, Device, EmbedScheduler, Handle, Job, Limits, LoadError, Loader, Loading, text},
+    engine::{Device, EmbedScheduler, Handle, Job, Limits, LoadError, Loader, Loading, text},
     hub::{self, Hub},
     mlx::{self, Options, Precision, models::Kind},
     server,
@@ -126,8 +126,7 @@ impl Opened {
         let checkpoint = self.checkpoint.clone();
         let options = options(device);
         let (sender, dimensions) = std::sync::mpsc::channel();
-        let capacity = Capacity { rows: limits.rows, waiting: limits.waiting };
-        let loading = thread.load(capacity, move |counters| {
+        let loading = thread.load(limits.capacity(), move |counters| {
             mlx::load(checkpoint, options).embedder().then(move |embedder| {
                 let _ = sender.send(embedder.cost().dim);
                 EmbedScheduler::new(embedder, counters)

@@ -252,6 +252,7 @@ impl<E: Encoder> Instance for EmbedScheduler<E> {
         let running = Running { number: self.count, job, place, vectors: Vec::new(), taken: 0 };
         match misfit {
             Some(tokens) => running.end(Outcome::Failed, Err(EmbedError::Length { tokens, context })),
+            None if running.job.rows.is_empty() => running.finish(),
             None => self.jobs.push_back(running),
         }
     }
@@ -269,7 +270,6 @@ impl<E: Encoder> Instance for EmbedScheduler<E> {
         });
         self.pace = pace;
         idle?;
-        self.deliver();
         Ok(if self.jobs.is_empty() { Progress::Idle } else { Progress::Busy })
     }
 

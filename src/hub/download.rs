@@ -28,10 +28,9 @@ pub(super) fn locate(config: &Config, repo: &Repo) -> Option<PathBuf> {
     files::model_in(&cache.snapshot(&commit), repo.file.as_deref())
 }
 
-/// The newest complete snapshot of another commit than the one that a branch or tag points to, and its commit: another
-/// tool may have noted where the branch is now without downloading it, or have downloaded a commit by its id.
+/// The newest complete snapshot of another commit than the one that `main` points to, and its commit: another tool may have noted where the branch is now without downloading it, or have downloaded a commit by its id.
 pub(super) fn locate_older(config: &Config, repo: &Repo) -> Option<(PathBuf, String)> {
-    if cache::is_commit(repo.revision()) || repo.revision() != "main" {
+    if repo.revision() != "main" {
         return None;
     }
     let cache = RepoCache::new(config, &repo.repo);

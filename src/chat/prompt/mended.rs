@@ -1,6 +1,6 @@
 //! What converters of GGUFs get wrong in known ways: put right where it can be, and told.
 
-use std::collections::HashSet;
+use std::{borrow::Cow, collections::HashSet};
 
 use crate::{
     chat::dialect::TURN_ENDS,
@@ -8,12 +8,15 @@ use crate::{
 };
 
 /// The vocabulary with its known mistakes put right, and what was wrong, for a log.
-pub(super) fn mended(vocabulary: &Vocabulary) -> (Vocabulary, Vec<String>) {
+///
+/// `doubles` are its [`doubles`].
+pub(super) fn mended<'a>(vocabulary: &'a Vocabulary, doubles: &[usize]) -> (Cow<'a, Vocabulary>, Vec<String>) {
     let marks = text_marks(vocabulary);
-    let mut mended = vocabulary.clone();
-    marks.iter().for_each(|&id| mended.types[id] = TokenType::Control);
+    let mut mended = Cow::Borrowed(vocabulary);
     let mut warnings = Vec::new();
     if !marks.is_empty() {
+        let types = &mut mended.to_mut().types;
+        marks.iter().for_each(|&id| types[id] = TokenType::Control);
         let names: Vec<&str> = marks.iter().take(5).map(|&id| vocabulary.tokens[id].as_str()).collect();
         let more = if marks.len() > names.len() { ", …" } else { "" };
         warnings.push(format!(
@@ -29,7 +32,6 @@ pub(super) fn mended(vocabulary: &Vocabulary) -> (Vocabulary, Vec<String>) {
                 .to_owned(),
         );
     }
-    let doubles = doubles(vocabulary);
     if let Some(first) = doubles.first() {
         warnings.push(format!(
             "the GGUF's tokenizer.ggml.tokens has {} names twice, {:?} first; texts take the last of each",

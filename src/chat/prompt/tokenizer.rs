@@ -64,10 +64,11 @@ impl Tokenizer {
                 Ok(Tokenizer { warnings, ..Tokenizer::of(Listed::of(&pipeline), pipeline)? })
             }
             TokenizerSource::Gguf(vocabulary) => {
-                let (vocabulary, warnings) = mended(vocabulary);
+                let doubles = doubles(vocabulary);
+                let (vocabulary, warnings) = mended(vocabulary, &doubles);
                 let pipeline = parse(&vocabulary::to_json(&vocabulary)?)?;
                 let mut listed = Listed::of(&pipeline);
-                listed.add_doubles(&vocabulary);
+                listed.add_doubles(&vocabulary, &doubles);
                 Ok(Tokenizer { warnings, ..Tokenizer::of(listed, pipeline)? })
             }
         }
@@ -286,8 +287,8 @@ impl Listed {
 
     /// Takes in the tokens that a GGUF has a second time: a pipeline knows one id a name, but the model may well say
     /// the other.
-    fn add_doubles(&mut self, vocabulary: &Vocabulary) {
-        for id in doubles(vocabulary) {
+    fn add_doubles(&mut self, vocabulary: &Vocabulary, doubles: &[usize]) {
+        for &id in doubles {
             let name = &vocabulary.tokens[id];
             self.names[id].clone_from(name);
             let special = match vocabulary.types[id] {

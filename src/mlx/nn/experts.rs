@@ -57,7 +57,6 @@ impl Experts {
         shape: [usize; 2],
     ) -> Result<Vec<Experts>, Error> {
         let all = [experts, shape[0], shape[1]];
-        let before = at.tally();
         let pair = |range: Range<usize>| {
             let [upper, lower] = names.map(|name| read(at, name, all, range.clone()));
             let (Some(upper), Some(lower)) = (upper?, lower?) else { return Ok(None) };
@@ -66,8 +65,6 @@ impl Experts {
         if let Some(both) = pieces::load_stack(at, [experts, 2 * shape[0], shape[1]], pair).await? {
             return Ok(vec![Experts::new(both, shape[1])?]);
         }
-        // They are read once more, and count once.
-        at.set_tally(before);
         let upper = Experts::load(at, names[0], experts, shape).await?;
         Ok(vec![upper, Experts::load(at, names[1], experts, shape).await?])
     }

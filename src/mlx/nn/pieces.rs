@@ -28,11 +28,18 @@ enum Parts {
 /// # Errors
 /// As [`Weights::matrix`].
 pub async fn load(parts: &[(Weights<'_>, usize)], inputs: usize) -> Result<Option<Stored>, Error> {
-    let before = parts[0].0.tally();
-    let loaded = below_each_other(parts, inputs).await?;
+    counted_once(&parts[0].0, below_each_other(parts, inputs)).await
+}
+
+/// What was read in vain is read once more, and counts once.
+async fn counted_once(
+    at: &Weights<'_>,
+    load: impl Future<Output = Result<Option<Stored>, Error>>,
+) -> Result<Option<Stored>, Error> {
+    let before = at.tally();
+    let loaded = load.await?;
     if loaded.is_none() {
-        // They are read once more, and count once.
-        parts[0].0.set_tally(before);
+        at.set_tally(before);
     }
     Ok(loaded)
 }
@@ -82,12 +89,20 @@ async fn below_each_other(parts: &[(Weights<'_>, usize)], inputs: usize) -> Resu
     growing.finish(None)
 }
 
-/// A stack of `matrices` of `outputs` each. `read` reads some of them, whose rows follow each other. `None` where their
+/// A stack of this shape: matrices, outputs and inputs of each. `read` reads some of them, whose rows follow each other. `None` where their
 /// forms differ.
 ///
 /// # Errors
 /// As `read`'s.
 pub async fn load_stack(
+    at: &Weights<'_>,
+    shape: [usize; 3],
+    read: impl Fn(Range<usize>) -> Result<Option<Matrix>, Error>,
+) -> Result<Option<Stored>, Error> {
+    counted_once(at, behind_each_other(at, shape, read)).await
+}
+
+async fn behind_each_other(
     at: &Weights<'_>,
     [matrices, outputs, inputs]: [usize; 3],
     read: impl Fn(Range<usize>) -> Result<Option<Matrix>, Error>,

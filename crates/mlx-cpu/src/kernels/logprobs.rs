@@ -5,6 +5,7 @@ use super::{
     level::{Kernel, Level, level},
     math, pool,
     rows::{Rows, RowsMut},
+    sample::largest,
     simd::{LANES, Simd},
 };
 
@@ -47,8 +48,8 @@ pub fn logprobs(logits: Rows, drawn: &[u32], asked: &[Asked], out: RowsMut<u32>)
 }
 
 fn one(level: Level, logits: &[f32], (drawn, top): (u32, usize), result: &mut [u32]) {
-    let max = level.run(Largest(logits));
-    let log_sum = level.run(SumExp { logits, max }).ln();
+    let (max, sum) = level.run(LargestAndSum(logits));
+    let log_sum = sum.ln();
     let number = |id: u32| if logits[id as usize].is_nan() { f32::NEG_INFINITY } else { logits[id as usize] };
     let bits = |id: u32| ((f64::from(number(id) - max) - log_sum) as f32).to_bits();
     result.fill(0);
@@ -85,38 +86,19 @@ fn most_likely(logits: &[f32], count: usize) -> Vec<u32> {
     best.into_iter().map(|(_, id)| id).collect()
 }
 
-/// The largest logit that is a number.
-struct Largest<'a>(&'a [f32]);
+/// The largest logit, and Σ e^(logit - largest).
+struct LargestAndSum<'a>(&'a [f32]);
 
-impl Kernel for Largest<'_> {
-    type Out = f32;
-
-    #[inline(always)]
-    fn run<S: Simd>(self, s: S) -> f32 {
-        let mut max = s.splat(f32::NEG_INFINITY);
-        let mut chunks = self.0.chunks_exact(LANES);
-        for chunk in &mut chunks {
-            max = s.max(s.read(chunk), max);
-        }
-        chunks.remainder().iter().fold(s.largest(max), |max, logit| if *logit > max { *logit } else { max })
-    }
-}
-
-/// Σ e^(logit - max)
-struct SumExp<'a> {
-    logits: &'a [f32],
-    max: f32,
-}
-
-impl Kernel for SumExp<'_> {
-    type Out = f64;
+impl Kernel for LargestAndSum<'_> {
+    type Out = (f32, f64);
 
     #[inline(always)]
-    fn run<S: Simd>(self, s: S) -> f64 {
-        let max = s.splat(self.max);
+    fn run<S: Simd>(self, s: S) -> (f32, f64) {
+        let largest = largest(s, self.0);
+        let max = s.splat(largest);
         let lowest = s.splat(f32::NEG_INFINITY);
         let mut sum = 0.0;
-        for block in self.logits.chunks(BLOCK) {
+        for block in self.0.chunks(BLOCK) {
             let mut part = s.zero();
             let mut chunks = block.chunks_exact(LANES);
             for chunk in &mut chunks {
@@ -124,10 +106,10 @@ impl Kernel for SumExp<'_> {
             }
             sum += f64::from(s.sum(part));
             for logit in chunks.remainder() {
-                sum += if logit.is_nan() { 0.0 } else { f64::from(logit - self.max).exp() };
+                sum += if logit.is_nan() { 0.0 } else { f64::from(logit - largest).exp() };
             }
         }
-        sum
+        (largest, sum)
     }
 }
 

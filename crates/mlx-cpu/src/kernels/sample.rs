@@ -112,18 +112,7 @@ impl Kernel for Largest<'_> {
 
     #[inline(always)]
     fn run<S: Simd>(self, s: S) -> (f32, u32) {
-        let lowest = s.splat(f32::NEG_INFINITY);
-        let mut max = [lowest; 4];
-        let mut chunks = self.0.chunks_exact(4 * LANES);
-        for chunk in &mut chunks {
-            for i in 0..4 {
-                max[i] = s.max(s.read(&chunk[i * LANES..]), max[i]);
-            }
-        }
-        let mut largest = s.largest(s.max(s.max(max[0], max[1]), s.max(max[2], max[3])));
-        for logit in chunks.remainder() {
-            largest = if *logit > largest { *logit } else { largest };
-        }
+        let largest = largest(s, self.0);
         // Blocks without it are passed over with vectors.
         let mut blocks = self.0.chunks(4 * LANES);
         let holds = |block: &[f32]| block.iter().fold(false, |found, logit| found | (*logit == largest));
@@ -132,6 +121,24 @@ impl Kernel for Largest<'_> {
         let first = found.filter(|_| largest > f32::NEG_INFINITY).unwrap_or(0);
         (largest, first as u32)
     }
+}
+
+/// The largest logit that is a number; -infinity where there is none.
+#[inline(always)]
+pub(super) fn largest<S: Simd>(s: S, logits: &[f32]) -> f32 {
+    let lowest = s.splat(f32::NEG_INFINITY);
+    let mut max = [lowest; 4];
+    let mut chunks = logits.chunks_exact(4 * LANES);
+    for chunk in &mut chunks {
+        for i in 0..4 {
+            max[i] = s.max(s.read(&chunk[i * LANES..]), max[i]);
+        }
+    }
+    let mut largest = s.largest(s.max(s.max(max[0], max[1]), s.max(max[2], max[3])));
+    for logit in chunks.remainder() {
+        largest = if *logit > largest { *logit } else { largest };
+    }
+    largest
 }
 
 /// A run of first tokens in rank order: all of the buckets before `bucket` and the first `count` of it.

@@ -4,7 +4,7 @@
 use minijinja::{Error, ErrorKind, State};
 
 /// What a width or a precision may be.
-const MOST: u64 = 9999;
+pub(super) const MOST: u64 = 9999;
 
 /// A key's text, and what says how the value is written.
 type Field<'a> = (&'a str, &'a str);

@@ -3,11 +3,8 @@
 use minijinja::value::ValueKind;
 use minijinja::{Error, State, Value};
 
-use super::functions::wrong;
+use super::{format_strings::MOST, functions::wrong};
 use crate::chat::python::{float_repr, repr_of, text_of};
-
-/// What a width or a precision may be.
-const MOST: usize = 9999;
 
 /// `format % values`: a tuple's items one by one, a dict's by their names, anything else alone.
 pub(super) fn formatted(state: &State, format: &str, values: &Value) -> Result<String, Error> {
@@ -113,7 +110,7 @@ impl Formatting<'_> {
                 (text[..end].parse().unwrap_or(if end == 0 { 0 } else { i64::MAX }), &text[end..])
             }
         };
-        if number.unsigned_abs() > MOST as u64 {
+        if number.unsigned_abs() > MOST {
             return Err(wrong(format!("{number} characters in a format are too many; {MOST} is the most")));
         }
         Ok((number, rest))

@@ -3,11 +3,8 @@
 use minijinja::value::{Kwargs, Rest};
 use minijinja::{Environment, Error, State, Value};
 
-use super::{functions::wrong, methods};
+use super::{format_strings::MOST, functions::wrong, methods};
 use crate::chat::python::{is_space, text_of};
-
-/// What a width may be.
-const MOST: usize = 9999;
 
 pub(super) fn add_to(environment: &mut Environment<'static>) {
     environment.add_filter("center", center);
@@ -36,8 +33,9 @@ impl Arguments {
         if value.is_undefined() || value.is_none() {
             return Ok(default);
         }
-        let size = value.as_i64().and_then(|size| usize::try_from(size).ok()).filter(|size| *size <= MOST);
-        size.ok_or_else(|| wrong(format!("{name} is a number from 0 to {MOST}")))
+        let size = value.as_i64().and_then(|size| u64::try_from(size).ok()).filter(|size| *size <= MOST);
+        let size = size.ok_or_else(|| wrong(format!("{name} is a number from 0 to {MOST}")))?;
+        Ok(size as usize)
     }
 
     fn done(&self, most: usize) -> Result<(), Error> {
